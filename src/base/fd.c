@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
+
+#include "base/id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+int mt_read_full(int fd, void *data, size_t len)
+{
+    char *p = data;
+
+    while (len > 0) {
+        ssize_t n = read(fd, p, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            return -ENODATA;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int mt_write_full(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+
+            (void)poll(&wait, 1, -1);
+            continue;
+        }
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int mt_read_all(int fd, mt_buf *b)
+{
+    for (;;) {
+        // Room for one byte past the maximum tells a file that fits from one that does not.
+        size_t room = MT_MIN((size_t)65536, b->max - b->len);
+        char one;
+        ssize_t n;
+        void *to = room ? mt_buf_reserve(b, room) : &one;
+
+        if (!to)
+            return b->failed;
+        n = read(fd, to, room ? room : 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            return 0;
+        if (!room)
+            return b->failed = -EMSGSIZE;
+        mt_buf_added(b, (size_t)n);
+    }
+}
+
+int mt_read_file(int dirfd, const char *path, mt_buf *b)
+{
+    _cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : mt_read_all(fd, b);
+}
+
+static int sync_parent(int dirfd, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[4096];
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    _cleanup_close_ int fd = -1;
+
+    if (len >= sizeof(dir))
+        return -ENAMETOOLONG;
+    memcpy(dir, slash ? path : ".", slash ? len : 1);
+    dir[slash ? len : 1] = '\0';
+    fd = openat(dirfd, dir[0] ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+int mt_write_file_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode)
+{
+    char temporary[4096];
+    uint64_t random = 0;
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    mt_random_bytes(&random, sizeof(random));
+    if (snprintf(temporary, sizeof(temporary), "%s.%016llx.tmp", path,
+                 (unsigned long long)random) >= (int)sizeof(temporary))
+        return -ENAMETOOLONG;
+    fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0)
+        return -errno;
+    r = mt_write_full(fd, data, len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r == 0 && renameat(dirfd, temporary, dirfd, path) < 0)
+        r = -errno;
+    if (r < 0) {
+        (void)unlinkat(dirfd, temporary, 0);
+        return r;
+    }
+    return sync_parent(dirfd, path);
+}
+
+int mt_set_nonblock(int fd, bool on)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -errno;
+    flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int mt_mkdir_p(const char *path, mode_t mode)
+{
+    char copy[4096];
+    size_t len = strlen(path);
+
+    if (len == 0 || len >= sizeof(copy))
+        return -ENAMETOOLONG;
+    memcpy(copy, path, len + 1);
+    for (char *p = copy + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+            return -errno;
+        *p = '/';
+    }
+    return mkdir(copy, mode) < 0 && errno != EEXIST ? -errno : 0;
+}

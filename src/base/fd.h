@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// File descriptors: whole reads and writes, small files. Every fd is O_CLOEXEC from birth. These
+// are plain wrappers: they return 0 or a negative errno.
+#pragma once
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+int mt_read_full(int fd, void *data, size_t len);        // -ENODATA when the end comes first
+int mt_write_full(int fd, const void *data, size_t len); // waits (poll) where fd is non-blocking
+// Appends the rest of fd to b; -EMSGSIZE past b->max.
+int mt_read_all(int fd, mt_buf *b);
+// A file under dirfd (AT_FDCWD for a plain path).
+int mt_read_file(int dirfd, const char *path, mt_buf *b);
+// Writes a temporary file beside path, syncs it, renames it over path and syncs the folder.
+int mt_write_file_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode);
+int mt_set_nonblock(int fd, bool on);
+int mt_mkdir_p(const char *path, mode_t mode); // -EEXIST is not an error

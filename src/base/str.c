@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/str.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+bool mt_str_eq(mt_str a, const char *b)
+{
+    return strlen(b) == a.len && memcmp(a.data, b, a.len) == 0;
+}
+
+bool mt_str_ieq(mt_str a, const char *b)
+{
+    return strlen(b) == a.len && strncasecmp(a.data, b, a.len) == 0;
+}
+
+bool mt_starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+char *mt_str_dup(mt_str s)
+{
+    char *p = malloc(s.len + 1);
+
+    if (!p)
+        return NULL;
+    if (s.len)
+        memcpy(p, s.data, s.len);
+    p[s.len] = '\0';
+    return p;
+}
+
+char *mt_asprintf(const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    return text;
+}
+
+bool mt_parse_u64(mt_str s, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+
+    if (s.len == 0 || s.len > 20)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.data[i] < '0' || s.data[i] > '9')
+            return false;
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(s.data[i] - '0'), &value))
+            return false;
+    }
+    if (value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool is_lower_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool mt_is_name(mt_str s)
+{
+    if (s.len == 0 || s.len > 63 || !is_lower_alnum(s.data[0]))
+        return false;
+    for (size_t i = 1; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && !(s.data[i] && strchr("._-", s.data[i])))
+            return false;
+    return true;
+}
+
+bool mt_is_user_name(mt_str s)
+{
+    if (s.len == 0 || s.len > 32 || !((s.data[0] >= 'a' && s.data[0] <= 'z') || s.data[0] == '_'))
+        return false;
+    for (size_t i = 1; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && s.data[i] != '_' && s.data[i] != '-')
+            return false;
+    return true;
+}
+
+enum { NEAREST_MAX = 64 };
+
+static size_t distance(mt_str a, const char *b, size_t blen)
+{
+    size_t row[NEAREST_MAX + 1];
+
+    for (size_t j = 0; j <= blen; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= blen; j++) {
+            bool same = tolower((unsigned char)a.data[i - 1]) == tolower((unsigned char)b[j - 1]);
+            size_t cost = diagonal + (same ? 0 : 1);
+
+            diagonal = row[j];
+            row[j] = MT_MIN(cost, MT_MIN(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[blen];
+}
+
+const char *mt_nearest(mt_str word, const char *(*next)(size_t i, void *data), void *data)
+{
+    const char *best = NULL, *name;
+    size_t best_distance = MT_MAX(word.len / 3, (size_t)1) + 1;
+
+    if (word.len == 0 || word.len > NEAREST_MAX)
+        return NULL;
+    for (size_t i = 0; (name = next(i, data)) != NULL; i++) {
+        size_t len = strlen(name), d;
+
+        if (len > NEAREST_MAX)
+            continue;
+        d = distance(word, name, len);
+        if (d < best_distance) {
+            best_distance = d;
+            best = name;
+        }
+    }
+    return best;
+}
+
+struct names {
+    const char *const *names;
+    size_t count;
+};
+
+static const char *next_of(size_t i, void *data)
+{
+    const struct names *n = data;
+
+    return i < n->count ? n->names[i] : NULL;
+}
+
+const char *mt_nearest_of(mt_str word, const char *const *names, size_t count)
+{
+    struct names n = {names, count};
+
+    return mt_nearest(word, next_of, &n);
+}

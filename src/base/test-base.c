@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/tap.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+
+static void test_err(void)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_err_ mt_err *second = NULL;
+
+    CHECK_INT(mt_fail(&err, MT_E_NOT_FOUND, "no namespace '%s'", "x"), -1);
+    CHECK_INT(mt_fail(&err, MT_E_CONFLICT, "a later one changes nothing"), -1);
+    CHECK_INT(mt_err_code(err), MT_E_NOT_FOUND);
+    (void)mt_wrap(&err, "starting '%s'", "run");
+    CHECK_STR(mt_err_sentence(err), "starting 'run': no namespace 'x'");
+    CHECK_STR(mt_err_field(err), NULL);
+    (void)mt_fail_field(&second, MT_E_BAD_FIELD, "name", "bad");
+    CHECK_STR(mt_err_field(second), "name");
+    CHECK_INT(mt_fail(NULL, MT_E_IO, "no place to put it"), -1);
+    CHECK_INT(mt_code_http_status(MT_E_NOT_FOUND), 404);
+    CHECK_INT(mt_code_by_name("capacityExceeded"), MT_E_CAPACITY_EXCEEDED);
+    CHECK_INT(mt_code_by_name("nothingLikeIt"), MT_E_NONE);
+    second = mt_err_free(second);
+    (void)mt_fail_errno(&second, EDQUOT, "cannot write '%s'", "f");
+    CHECK_INT(mt_err_code(second), MT_E_DISK_FULL);
+    second = mt_err_free(second);
+    (void)mt_fail_oom(&second);
+    CHECK_STR(mt_err_sentence(second), "out of memory");
+}
+
+static void test_buf(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(10);
+
+    CHECK_STR(mt_buf_str(&b), "");
+    CHECK_INT(mt_buf_adds(&b, "0123456789"), 0);
+    CHECK_STR(mt_buf_str(&b), "0123456789");
+    CHECK_INT(mt_buf_addc(&b, 'x'), -EMSGSIZE);
+    CHECK_STR(mt_buf_str(&b), "0123456789");
+    CHECK(mt_buf_take(&b) == NULL);
+    mt_buf_clear(&b);
+    CHECK_INT(mt_buf_addf(&b, "%d-%s", 12, "abc"), 0);
+    mt_buf_consume(&b, 3);
+    CHECK_STR(mt_buf_str(&b), "abc");
+}
+
+static void test_arena(void)
+{
+    _cleanup_arena_ mt_arena *a = mt_arena_new(100000);
+    char *s = mt_arena_strdup(a, "hello");
+    char *big = mt_arena_alloc(a, 50000);
+
+    CHECK_STR(s, "hello");
+    CHECK(big != NULL && big[49999] == 0);
+    CHECK_STR(mt_arena_printf(a, "%s-%d", s, 7), "hello-7");
+    CHECK(mt_arena_alloc(a, 60000) == NULL);
+    CHECK(mt_arena_alloc(a, SIZE_MAX) == NULL);
+}
+
+static void test_str(void)
+{
+    static const char *const names[] = {"capsule-start", "capsule-list", "deploy"};
+    uint64_t n;
+
+    CHECK(mt_parse_u64(MT_STR("18446744073709551615"), UINT64_MAX, &n) && n == UINT64_MAX);
+    CHECK(!mt_parse_u64(MT_STR("18446744073709551616"), UINT64_MAX, &n));
+    CHECK(!mt_parse_u64(MT_STR("+1"), 10, &n) && !mt_parse_u64(MT_STR(""), 10, &n));
+    CHECK(!mt_parse_u64(MT_STR("11"), 10, &n));
+    CHECK(mt_is_name(MT_STR("sales-data")) && mt_is_name(MT_STR("0a.b_c")));
+    CHECK(!mt_is_name(MT_STR("..")) && !mt_is_name(MT_STR("")) && !mt_is_name(MT_STR("a/b")));
+    CHECK(!mt_is_name(MT_STR("Jq")) && !mt_is_name((mt_str){"a\0b", 3}));
+    CHECK(mt_is_user_name(MT_STR("_svc-1")) && !mt_is_user_name(MT_STR("1a")));
+    CHECK_STR(mt_nearest_of(MT_STR("capsule-strat"), names, 3), "capsule-start");
+    CHECK_STR(mt_nearest_of(MT_STR("zzzzzz"), names, 3), NULL);
+}
+
+static void test_utf8(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(100);
+    char out[4];
+    uint32_t c = 0;
+    bool cut;
+
+    CHECK_INT(mt_utf8_decode("\xe2\x82\xac", 3, &c, NULL), 3);
+    CHECK_INT(c, 0x20ac);
+    CHECK(mt_utf8_decode("\xe2\x82", 2, &c, &cut) == 0 && cut);
+    CHECK(!mt_utf8_valid("\xed\xa0\x80", 3)); // a surrogate
+    CHECK(!mt_utf8_valid("\xc0\xaf", 2));     // overlong
+    CHECK(!mt_utf8_valid("\xf4\x90\x80\x80", 4));
+    CHECK_INT(mt_utf8_encode(0x1f600, out), 4);
+    CHECK_INT(mt_utf8_count("a\xff\xe2\x82\xac", 5), 3);
+    CHECK_INT(mt_utf8_add_clean(&b,
+                                "\xff\xfe"
+                                "abc\n",
+                                6),
+              0);
+    CHECK_STR(mt_buf_str(&b), "\xef\xbf\xbd\xef\xbf\xbd"
+                              "abc\n");
+    CHECK_INT(mt_utf8_tail("a\xe2\x82\xac"
+                           "b",
+                           5, 2),
+              1);
+}
+
+static void test_durations(void)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds; // 0: refused
+    } CASES[] = {
+        {"00:10:00", 600},
+        {"24:00:00", 86400},
+        {"48:00:00", 172800},
+        {"00:60:00", 0},
+        {"00:90:00", 0},
+        {"1.00:00:00", 86400},
+        {"1.23:59:59", 172799},
+        {"0", 0},
+        {"00:00:00", 0},
+        {"-00:01:00", 0},
+        {"90", 0},
+        {"1h30m", 0},
+        {"01:00", 0},
+        {" 01:00:00 ", 0},
+        {"00:00:00.5", 0},
+        {"99999999.00:00:00", 0},
+        {"", 0},
+        {"1.24:00:00", 0},
+        {"1:00:00", 0},
+        {"100:00:00", 360000},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(CASES); i++) {
+        int64_t ms = 0;
+        bool ok = mt_duration_parse(mt_str_of(CASES[i].text), &ms);
+
+        if (!CHECK(ok == (CASES[i].seconds != 0) && ms == CASES[i].seconds * 1000))
+            printf("# '%s' -> %d, %" PRId64 "\n", CASES[i].text, ok, ms);
+    }
+    char out[MT_DURATION_TEXT];
+    CHECK_STR(mt_duration_format(86400000, out), "1.00:00:00");
+    CHECK_STR(mt_duration_format(600000, out), "00:10:00");
+}
+
+static void test_sizes_and_times(void)
+{
+    int64_t n = 0;
+    char out[MT_TIME_TEXT];
+
+    CHECK(mt_size_parse(MT_STR("2GiB"), &n) && n == 2147483648);
+    CHECK(!mt_size_parse(MT_STR("0MiB"), &n) && !mt_size_parse(MT_STR("2GB"), &n));
+    CHECK(!mt_size_parse(MT_STR("9223372036854775807TiB"), &n) && !mt_size_parse(MT_STR("1"), &n));
+    CHECK_STR(mt_size_format(1536 * 1024, out), "1536KiB");
+    CHECK_STR(mt_time_format(1764478277123456, out), "2025-11-30T04:51:17.123456Z");
+    CHECK(mt_time_parse(mt_str_of(out), &n) && n == 1764478277123456);
+    CHECK(!mt_time_parse(MT_STR("2026-13-01T00:00:00Z"), &n));
+    CHECK(!mt_time_parse(MT_STR("2026-11-30T04:51:17"), &n));
+}
+
+static void test_id(void)
+{
+    char a[MT_ID_TEXT], b[MT_ID_TEXT];
+
+    mt_id_new(a);
+    for (int i = 0; i < 10000; i++) {
+        mt_id_new(b);
+        if (!(strcmp(a, b) < 0))
+            break;
+        memcpy(a, b, sizeof(a));
+    }
+    CHECK_STR(a, b); // every one was greater than the one before
+    CHECK(mt_is_id(mt_str_of(b)) && b[14] == '7');
+    CHECK(!mt_is_id(MT_STR("no-such-id")));
+}
+
+static void count_timer(mt_timer *t, void *data)
+{
+    char *order = data;
+
+    order[strlen(order)] = (char)('0' + (int)strlen(order));
+    (void)t;
+}
+
+struct posted {
+    mt_loop *loop;
+    pthread_t by;
+    int count;
+};
+
+static void on_post(void *data)
+{
+    struct posted *p = data;
+
+    if (++p->count == 1000)
+        mt_loop_stop(p->loop);
+}
+
+static void *post_many(void *data)
+{
+    struct posted *p = data;
+
+    for (int i = 0; i < 1000; i++)
+        if (mt_loop_post(p->loop, on_post, p) < 0)
+            break;
+    return NULL;
+}
+
+static void on_pipe(mt_io *io, uint32_t events, void *data)
+{
+    *(uint32_t *)data |= events;
+    mt_io_remove(io);
+}
+
+static void test_loop(void)
+{
+    mt_loop *loop = mt_loop_new();
+    struct posted posted = {.loop = loop};
+    char order[8] = "";
+    mt_timer *timers[3];
+    int fds[2];
+    uint32_t seen = 0;
+
+    for (int i = 0; i < 3; i++)
+        timers[i] = mt_timer_new(loop, count_timer, order);
+    for (int i = 0; i < 3; i++)
+        mt_timer_at(timers[i], mt_boottime_ns() - i);
+    mt_timer_stop(timers[1]);
+    CHECK_INT(mt_loop_once(loop, 0), 0);
+    CHECK_STR(order, "01");
+    CHECK(pipe2(fds, O_CLOEXEC) == 0 && write(fds[1], "x", 1) == 1);
+    CHECK(mt_io_add(loop, fds[0], EPOLLIN, on_pipe, &seen) != NULL);
+    CHECK_INT(mt_loop_once(loop, 1000), 0);
+    CHECK_INT(seen, EPOLLIN);
+    CHECK_INT(pthread_create(&posted.by, NULL, post_many, &posted), 0);
+    CHECK_INT(mt_loop_run(loop), 0);
+    CHECK_INT(posted.count, 1000);
+    (void)pthread_join(posted.by, NULL);
+    for (int i = 0; i < 3; i++)
+        mt_timer_free(timers[i]);
+    mt_loop_free(loop);
+    mt_close_fd(&fds[0]);
+    mt_close_fd(&fds[1]);
+}
+
+static void test_files(void)
+{
+    char dir[] = "/tmp/test-base-XXXXXX", path[64];
+    _cleanup_buf_ mt_buf small = MT_BUF_INIT(4);
+    _cleanup_buf_ mt_buf exact = MT_BUF_INIT(5);
+
+    CHECK(mkdtemp(dir) != NULL);
+    (void)snprintf(path, sizeof(path), "%s/f", dir);
+    CHECK_INT(mt_write_file_atomic(AT_FDCWD, path, "hello", 5, 0600), 0);
+    CHECK_INT(mt_read_file(AT_FDCWD, path, &exact), 0);
+    CHECK_STR(mt_buf_str(&exact), "hello");
+    CHECK_INT(mt_read_file(AT_FDCWD, path, &small), -EMSGSIZE);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
+int main(void)
+{
+    mt_log_init("test-base", MT_LOG_WARNING);
+    test_err();
+    test_buf();
+    test_arena();
+    test_str();
+    test_utf8();
+    test_durations();
+    test_sizes_and_times();
+    test_id();
+    test_loop();
+    test_files();
+    return TAP_DONE();
+}
