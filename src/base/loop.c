@@ -230,6 +230,13 @@ void mt_timer_stop(mt_timer *t)
     heap_down(loop, last->index);
 }
 
+int64_t mt_timer_left_ms(const mt_timer *t)
+{
+    int64_t left = t->index == SIZE_MAX ? 0 : (t->at_ns - mt_boottime_ns() + 999999) / 1000000;
+
+    return MT_MAX(left, (int64_t)0);
+}
+
 void mt_timer_free(mt_timer *t)
 {
     if (!t)

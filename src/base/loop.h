@@ -31,6 +31,7 @@ mt_timer *mt_timer_new(mt_loop *loop, mt_timer_fn *fn, void *data); // not armed
 void mt_timer_at(mt_timer *timer, int64_t boottime_ns);
 void mt_timer_in_ms(mt_timer *timer, int64_t ms);
 void mt_timer_stop(mt_timer *timer);
+int64_t mt_timer_left_ms(const mt_timer *timer); // 0 when it is not armed or due
 void mt_timer_free(mt_timer *timer); // accepts NULL
 
 // Runs fn(data) on the loop's thread, soon. From any thread; 0, or -ENOMEM and it will not run.

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small files of groups.
+#include "capsule/cgroup-internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+int cg_write(int dirfd, const char *file, const char *text)
+{
+    _cleanup_close_ int fd = openat(dirfd, file, O_WRONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    do
+        n = write(fd, text, strlen(text));
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
+int cg_write_u64(int dirfd, const char *file, uint64_t value)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    return cg_write(dirfd, file, text);
+}
+
+int cg_read(int dirfd, const char *file, char *out, size_t size)
+{
+    _cleanup_close_ int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    do
+        n = read(fd, out, size - 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    out[n] = '\0';
+    return (int)n;
+}
+
+bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
+{
+    char text[4096];
+    size_t key_len = key ? strlen(key) : 0;
+    int n = cg_read(dirfd, file, text, sizeof(text));
+
+    if (n < 0) {
+        errno = -n;
+        return false;
+    }
+    for (char *line = text; line && *line; line = strchr(line, '\n')) {
+        unsigned long long v;
+        char *end;
+
+        line += *line == '\n';
+        if (key && (strncmp(line, key, key_len) != 0 || line[key_len] != ' '))
+            continue;
+        errno = 0;
+        v = strtoull(line + key_len, &end, 10);
+        if (end == line + key_len || errno)
+            break;
+        *ret = v;
+        return true;
+    }
+    errno = EBADMSG;
+    return false;
+}
+
+static int each_here(int group_fd, int (*fn)(pid_t pid, void *data), void *data)
+{
+    int fd = openat(group_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC), r = 0;
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    int pid;
+
+    if (!f) {
+        r = -errno;
+        if (fd >= 0)
+            (void)close(fd);
+        return r;
+    }
+    // 0 stands for a process that this pid namespace cannot name.
+    while (r == 0 && fscanf(f, "%d", &pid) == 1)
+        if (pid > 0)
+            r = fn((pid_t)pid, data);
+    (void)fclose(f);
+    return r;
+}
+
+int cg_each_process(int group_fd, int (*fn)(pid_t pid, void *data), void *data)
+{
+    int fd, r = each_here(group_fd, fn, data);
+    struct dirent *e;
+    DIR *d;
+
+    if (r)
+        return r;
+    fd = openat(group_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        r = -errno;
+        if (fd >= 0)
+            (void)close(fd);
+        return r;
+    }
+    // Depth: run, cmds, N and no deeper; capsules see their groups read-only.
+    while (r == 0 && (e = readdir(d))) {
+        int sub;
+
+        if (e->d_type != DT_DIR || e->d_name[0] == '.')
+            continue;
+        sub = openat(group_fd, e->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (sub < 0)
+            continue; // removed meanwhile
+        r = cg_each_process(sub, fn, data);
+        (void)close(sub);
+        if (r == -ENOENT || r == -ENODEV)
+            r = 0;
+    }
+    (void)closedir(d);
+    return r;
+}

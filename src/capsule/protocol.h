@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two small protocols around a run, both on SOCK_STREAM Unix sockets, both made of frames:
+//
+//   u32 length of what follows | u16 type | u32 tag | payload (the form of capsule/wire.h)
+//
+// (a) server -> runner (mt-runner --socket; mode 0600, owner S; the peer must be S or root):
+//       HELLO ->            INFO     (mt_info)
+//       START plan ->       STARTED  run id
+//                           FAILED   code, sentence
+//       SWEEP run id, forget -> SWEPT run id | FAILED      forget: its folder is removed, too
+//       unasked:            GONE     run id
+//     A reply carries the tag of its request; unasked frames carry 0. Requests may be sent without
+//     waiting for the reply of the one before. Several servers may be connected; GONE goes to all.
+//     GONE: the supervisor of that run died without writing how it ended; the runner has killed and
+//     removed what was left, and its journal now has the `ended` record (supervisorLost).
+//
+// (b) server -> supervisor (STATE/runs/<run id>/sock; same peers):
+//       ATTACH after ->     RECORD… each journal record with a number above `after`, then live ones
+//       TERMINATE by ->     (no reply: ENDING and ENDED records tell)
+//     A supervisor that has sent the `ended` record waits at most 5 s for the server to close.
+//     When the socket refuses (the supervisor is gone), the journal file has the rest of the story.
+//     Connect through /proc/self/fd/N/sock of the opened folder: a long state path does not fit in
+//     sockaddr_un.
+// A frame that is too long or malformed ends the connection.
+#pragma once
+
+#include "base/err.h"
+#include "capsule/wire.h"
+
+enum {
+    MT_FRAME_HEADER = 10,
+    MT_FRAME_RUNNER_MAX = (12 << 20) + 4096, // to the runner: a plan and its frame
+    MT_FRAME_REPLY_MAX = 8 << 20,            // from the runner: INFO with its images
+    MT_FRAME_SUPERVISOR_MAX = 128 << 10,     // both ways on a run's socket
+};
+
+typedef enum mt_frame_type {
+    MT_FRAME_HELLO = 1,
+    MT_FRAME_INFO = 2,
+    MT_FRAME_START = 3,
+    MT_FRAME_STARTED = 4,
+    MT_FRAME_FAILED = 5,
+    MT_FRAME_SWEEP = 6,
+    MT_FRAME_SWEPT = 7,
+    MT_FRAME_GONE = 8,
+
+    MT_FRAME_ATTACH = 32,
+    MT_FRAME_RECORD = 33, // payload: one record of the journal exactly as in the file
+    MT_FRAME_TERMINATE = 34,
+    // 35 EXEC, 36 SIGNAL, 37 EXTEND, 38 EXEC_CANCEL are kept for commands.
+} mt_frame_type;
+
+typedef struct mt_frame {
+    mt_frame_type type;
+    uint32_t tag;
+    const uint8_t *payload; // points into the bytes that were parsed
+    size_t payload_len;
+} mt_frame;
+
+// Appends a frame; the payload of len bytes may be NULL when 0.
+int mt_frame_put(mt_buf *b, mt_frame_type type, uint32_t tag, const void *payload, size_t len);
+// Looks at the start of data. Returns the bytes of the whole frame (> 0) with *ret set, 0 when more
+// are needed, -EMSGSIZE when the frame says more than max in all, -EBADMSG when it is malformed.
+ssize_t mt_frame_parse(const void *data, size_t len, size_t max, mt_frame *ret);
+
+typedef struct mt_info_image {
+    mt_str name;
+    mt_str digest;
+    mt_str json; // IMAGES/<digest>/image.json, as it is
+    uint64_t size_bytes;
+    int64_t made_us; // the modification time of image.json
+} mt_info_image;
+
+typedef struct mt_info {
+    mt_str version;
+    mt_str boot_id;
+    mt_str cgroup_mode;  // "v2", "hybrid" or "v1"
+    mt_str scratch_kind; // "btrfs" or "tmpfs"
+    uint64_t scratch_bytes;
+    uint64_t scratch_free_bytes;
+    uint64_t memory_bytes;     // of the machine
+    uint64_t memory_cap_bytes; // that all runs together may use
+    uint32_t cpus;
+    uint32_t live_runs;
+    const mt_str
+        *notices; // sentences for `mt doctor`: what is missing on this host and what it means
+    uint32_t notice_count;
+    const mt_info_image *images;
+    uint32_t image_count;
+} mt_info;
+
+enum { MT_INFO_NOTICES_MAX = 32, MT_INFO_IMAGES_MAX = 256, MT_INFO_JSON_MAX = 64 << 10 };
+
+// Each appends one whole frame to b and returns 0 or the negative errno of b->failed.
+int mt_put_hello(mt_buf *b, uint32_t tag);
+int mt_put_info(mt_buf *b, uint32_t tag, const mt_info *info);
+int mt_put_start(mt_buf *b, uint32_t tag, mt_str encoded_plan); // payload: the plan itself
+int mt_put_started(mt_buf *b, uint32_t tag, const char *run_id);
+int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
+int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget);
+int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id);
+int mt_put_gone(mt_buf *b, const char *run_id);
+int mt_put_attach(mt_buf *b, uint64_t after_seq);
+int mt_put_record(mt_buf *b, mt_str record_frame);
+int mt_put_terminate(mt_buf *b, const char *by);
+
+// Each reads the payload of its frame: 0, or -EBADMSG. Slices point into the payload; lists go into
+// the arena.
+int mt_get_info(const mt_frame *f, mt_info *ret, mt_arena *arena);
+int mt_get_run_id(const mt_frame *f, char ret[37]); // STARTED, SWEPT, GONE
+int mt_get_failed(const mt_frame *f, mt_code *ret_code, mt_str *ret_sentence);
+int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget);
+int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
+int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The filter is generated here rather than by libseccomp: calls of one verdict that follow each
+// other become one range, ranges are found by halving, so the program is a third of the usual size,
+// and each start loads (verifies, compiles) that much less. Argument checks look at the same 32 or
+// 64 bits that the kernel looks at, so nothing can hide in the upper half of a register.
+#include "capsule/seccomp.h"
+
+#include "base/str.h"
+#include "capsule/syscalls.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+typedef enum verdict {
+    UNKNOWN,
+    ALLOW,
+    REFUSE,
+    CLONE,
+    SOCKET,
+    SOCKETPAIR,
+    IOCTL,
+    PERSONALITY
+} verdict;
+
+enum { CALLS_MAX = 512, PROGRAM_MAX = 1024 };
+
+static const struct {
+    unsigned short number;
+    const char *name;
+    verdict verdict;
+} calls[] = {
+#define MT_CALL(number, name, verdict) {number, #name, verdict},
+#include "capsule/seccomp.def"
+#undef MT_CALL
+};
+
+typedef struct range {
+    unsigned first;
+    verdict verdict;
+} range;
+
+typedef struct program {
+    struct sock_filter code[PROGRAM_MAX];
+    unsigned count;
+    bool failed;
+} program;
+
+#define ARG_LOW(n)   (offsetof(struct seccomp_data, args) + (n)*8)
+#define RET_ERRNO(e) (SECCOMP_RET_ERRNO | (e))
+
+static void emit(program *p, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
+{
+    if (p->count == PROGRAM_MAX) {
+        p->failed = true;
+        return;
+    }
+    p->code[p->count++] = (struct sock_filter){.code = code, .jt = jt, .jf = jf, .k = k};
+}
+
+static void load(program *p, size_t offset)
+{
+    emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void ret(program *p, uint32_t action)
+{
+    emit(p, BPF_RET | BPF_K, action, 0, 0);
+}
+
+// If the accumulator equals k the next instruction runs, else it is skipped.
+static void when_equal(program *p, uint32_t k)
+{
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
+}
+
+// No namespaces. The kernel takes the low 32 bits as flags.
+static void emit_clone(program *p)
+{
+    const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+
+    load(p, ARG_LOW(0));
+    emit(p, BPF_JMP | BPF_JSET | BPF_K, namespaces, 0, 1);
+    ret(p, RET_ERRNO(EPERM));
+    ret(p, SECCOMP_RET_ALLOW);
+}
+
+static void emit_socket(program *p)
+{
+    static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
+
+    load(p, ARG_LOW(0));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(families); i++) {
+        when_equal(p, families[i]);
+        ret(p, SECCOMP_RET_ALLOW);
+    }
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0);
+    ret(p, RET_ERRNO(EAFNOSUPPORT));
+    load(p, ARG_LOW(2));
+    when_equal(p, 0); // NETLINK_ROUTE
+    ret(p, SECCOMP_RET_ALLOW);
+    ret(p, RET_ERRNO(EPROTONOSUPPORT));
+}
+
+static void emit_socketpair(program *p)
+{
+    load(p, ARG_LOW(0));
+    when_equal(p, AF_UNIX);
+    ret(p, SECCOMP_RET_ALLOW);
+    ret(p, RET_ERRNO(EAFNOSUPPORT));
+}
+
+// Putting characters into a terminal that somebody else reads.
+static void emit_ioctl(program *p)
+{
+    static const uint32_t refused[] = {TIOCSTI, TIOCLINUX};
+
+    load(p, ARG_LOW(1));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(refused); i++) {
+        when_equal(p, refused[i]);
+        ret(p, RET_ERRNO(EPERM));
+    }
+    ret(p, SECCOMP_RET_ALLOW);
+}
+
+// Linux, 32-bit Linux, either with the old release number, and asking.
+static void emit_personality(program *p)
+{
+    static const uint32_t allowed[] = {0, 8, 0x20000, 0x20008, 0xffffffff};
+
+    load(p, ARG_LOW(0));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(allowed); i++) {
+        when_equal(p, allowed[i]);
+        ret(p, SECCOMP_RET_ALLOW);
+    }
+    ret(p, RET_ERRNO(EPERM));
+}
+
+static void emit_verdict(program *p, verdict v)
+{
+    switch (v) {
+    case UNKNOWN:
+        ret(p, RET_ERRNO(ENOSYS));
+        break;
+    case ALLOW:
+        ret(p, SECCOMP_RET_ALLOW);
+        break;
+    case REFUSE:
+        ret(p, RET_ERRNO(EPERM));
+        break;
+    case CLONE:
+        emit_clone(p);
+        break;
+    case SOCKET:
+        emit_socket(p);
+        break;
+    case SOCKETPAIR:
+        emit_socketpair(p);
+        break;
+    case IOCTL:
+        emit_ioctl(p);
+        break;
+    case PERSONALITY:
+        emit_personality(p);
+        break;
+    }
+}
+
+// Halving over ranges [lo, hi): at most nine deep.
+static void emit_search(program *p, const range *ranges, size_t lo, size_t hi)
+{
+    size_t mid = (lo + hi) / 2;
+    unsigned at = p->count, jump;
+
+    if (hi - lo == 1) {
+        emit_verdict(p, ranges[lo].verdict);
+        return;
+    }
+    emit(p, BPF_JMP | BPF_JGE | BPF_K, ranges[mid].first, 0, 0);
+    emit_search(p, ranges, lo, mid);
+    jump = p->count - at - 1;
+    if (jump > UINT8_MAX)
+        p->failed = true;
+    else
+        p->code[at].jt = (uint8_t)jump;
+    emit_search(p, ranges, mid, hi);
+}
+
+static size_t make_ranges(range out[CALLS_MAX + 1])
+{
+    verdict by_number[CALLS_MAX + 1] = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(calls); i++)
+        by_number[calls[i].number] = calls[i].verdict;
+    for (unsigned n = 0; n <= CALLS_MAX; n++)
+        if (n == 0 || by_number[n] != by_number[n - 1])
+            out[count++] = (range){.first = n, .verdict = by_number[n]};
+    return count;
+}
+
+int mt_seccomp_compile(mt_seccomp *out, mt_err **err)
+{
+    _cleanup_free_ program *p = calloc(1, sizeof(*p));
+    range ranges[CALLS_MAX + 1];
+    size_t count = make_ranges(ranges);
+
+    if (!p)
+        return mt_fail_oom(err);
+    // Calls of other ABIs (i386, x32: numbers from 2^30 up are past the last range) are unknown.
+    load(p, offsetof(struct seccomp_data, arch));
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+    ret(p, RET_ERRNO(ENOSYS));
+    load(p, offsetof(struct seccomp_data, nr));
+    emit_search(p, ranges, 0, count);
+    if (p->failed)
+        return mt_fail(err, MT_E_INTERNAL, "the system-call filter does not fit its limits");
+    out->instructions = malloc(p->count * sizeof(*out->instructions));
+    if (!out->instructions)
+        return mt_fail_oom(err);
+    memcpy(out->instructions, p->code, p->count * sizeof(*out->instructions));
+    out->count = (unsigned short)p->count;
+    return 0;
+}
+
+void mt_seccomp_done(mt_seccomp *s)
+{
+    free(s->instructions);
+    *s = (mt_seccomp){0};
+}
+
+int mt_seccomp_load(const mt_seccomp *s)
+{
+    struct sock_fprog prog = {.len = s->count, .filter = s->instructions};
+
+    return mt_sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+int mt_seccomp_verdict(const char *name)
+{
+    for (size_t i = 0; i < MT_ARRAY_SIZE(calls); i++)
+        if (mt_streq(name, calls[i].name))
+            return calls[i].verdict != REFUSE;
+    return -1;
+}

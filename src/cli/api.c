@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls to the server: addresses, sign-in, answers and errors, lists, waits.
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "http/client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <time.h>
+
+enum { PATIENCE_MS = 60000, PAGE_MAX = 100000 };
+
+// --- paths ---
+
+char *api_path(const char *fmt, ...)
+{
+    mt_buf b = MT_BUF_INIT(1 << 20);
+    va_list ap;
+
+    va_start(ap, fmt);
+    for (; *fmt; fmt++) {
+        if (fmt[0] == '%' && fmt[1] == 's') {
+            (void)mt_http_escape(&b, mt_str_of(va_arg(ap, const char *)), false);
+            fmt++;
+        } else {
+            (void)mt_buf_addc(&b, *fmt);
+        }
+    }
+    va_end(ap);
+    return mt_buf_take(&b);
+}
+
+// --- errors ---
+
+static mt_code code_of_status(int status)
+{
+    switch (status) {
+    case 401:
+        return MT_E_UNAUTHENTICATED;
+    case 403:
+        return MT_E_FORBIDDEN;
+    case 404:
+        return MT_E_NOT_FOUND;
+    case 409:
+        return MT_E_CONFLICT;
+    case 410:
+        return MT_E_GONE;
+    case 413:
+        return MT_E_TOO_LARGE;
+    case 429:
+        return MT_E_RATE_LIMITED;
+    case 502:
+    case 503:
+    case 504:
+        return MT_E_UNAVAILABLE;
+    case 507:
+        return MT_E_DISK_FULL;
+    default:
+        return status >= 500 ? MT_E_INTERNAL : MT_E_BAD_REQUEST;
+    }
+}
+
+// The answer of a server that is not 2xx, as our error; the problem document stays in c->problem.
+static int fail_answer(cli *c, const transport_answer *a, mt_err **err)
+{
+    const char *name, *detail, *field;
+    uint64_t seconds = 0;
+    mt_code code;
+
+    c->problem = mt_json_unref(c->problem);
+    if (a->body.len == 0 || mt_json_parse(a->body.data, a->body.len, NULL, &c->problem, NULL) < 0)
+        c->problem = NULL;
+    c->retry_after_ms = 0;
+    if (a->retry_after && mt_parse_u64(mt_str_of(a->retry_after), 86400, &seconds))
+        c->retry_after_ms = (int64_t)seconds * 1000;
+    name = mt_json_text(mt_json_get(c->problem, "code"), "");
+    detail = mt_json_text(mt_json_get(c->problem, "detail"), NULL);
+    field = mt_json_text(mt_json_get(c->problem, "field"), NULL);
+    code = mt_code_by_name(name);
+    if (code == MT_E_NONE)
+        code = code_of_status(a->status);
+    if (!detail)
+        return mt_fail(err, code, "the server at %s answered with status %d", c->url.value, a->status);
+    return field ? mt_fail_field(err, code, field, "%s", detail) : mt_fail(err, code, "%s", detail);
+}
+
+bool api_error_passes(const mt_err *err)
+{
+    mt_code code = mt_err_code(err);
+
+    return code == MT_E_UNREACHABLE || code == MT_E_OUTCOME_UNKNOWN || code == MT_E_UNAVAILABLE;
+}
+
+// --- requests ---
+
+static int open_transport(cli *c, mt_err **err)
+{
+    if (c->transport)
+        return 0;
+    if (cli_settings_read(c, err) < 0)
+        return -1;
+    c->transport = transport_open(c->url.value, err);
+    if (!c->transport)
+        return mt_wrap(err, "the address from %s", c->url.source);
+    return 0;
+}
+
+static char *authorization(const cli *c, mt_err **err)
+{
+    for (const char *p = c->key.value; *p; p++) {
+        if (*p < 0x21 || *p > 0x7e) {
+            (void)mt_fail(err, MT_E_BAD_REQUEST,
+                          "the key from %s holds a blank or control character: it is no API key",
+                          c->key.source);
+            return NULL;
+        }
+    }
+    return xprintf("Bearer %s", c->key.value);
+}
+
+enum { HEADERS_MAX = 8 };
+
+int api_send(cli *c, transport_request *request, transport_answer *answer, mt_err **err)
+{
+    const char *headers[HEADERS_MAX][2];
+    _cleanup_free_ char *auth = NULL;
+    size_t n = 0;
+
+    if (open_transport(c, err) < 0 || (c->key.value && !(auth = authorization(c, err))))
+        return -1;
+    for (; n < request->header_count; n++) {
+        headers[n][0] = request->headers[n][0];
+        headers[n][1] = request->headers[n][1];
+    }
+    headers[n][0] = "Authorization";
+    headers[n++][1] = auth;
+    headers[n][0] = "User-Agent";
+    headers[n++][1] = "mt/" MT_VERSION;
+    request->headers = (const char *const(*)[2])headers;
+    request->header_count = n;
+    if (transport_call(c->transport, request, answer, err) < 0)
+        return -1;
+    return answer->status >= 200 && answer->status <= 299 ? 0 : fail_answer(c, answer, err);
+}
+
+static int read_answer(cli *c, const transport_answer *a, mt_json **ret, mt_err **err)
+{
+    mt_json_limits limits = MT_JSON_LIMITS_INIT;
+
+    limits.bytes = TRANSPORT_COLLECT_MAX;
+    if (a->body.len == 0) {
+        *ret = NULL;
+        return 0;
+    }
+    if (mt_json_parse(a->body.data, a->body.len, &limits, ret, err) < 0)
+        return mt_wrap(err, "the answer of %s is no JSON: is it a maitento server?", c->url.value);
+    return 0;
+}
+
+static int call_with(cli *c, transport_request *request, mt_json **ret, mt_err **err)
+{
+    _cleanup_answer_ transport_answer answer = TRANSPORT_ANSWER_INIT;
+
+    if (api_send(c, request, &answer, err) < 0)
+        return -1;
+    return read_answer(c, &answer, ret, err);
+}
+
+int api_call(cli *c, const char *method, const char *path, const mt_json *body, mt_json **ret,
+             mt_err **err)
+{
+    const char *const headers[][2] = {{"Content-Type", body ? "application/json" : NULL}};
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(TRANSPORT_COLLECT_MAX);
+    _cleanup_json_ mt_json *v = NULL;
+    transport_request request = {.method = method,
+                                 .target = path,
+                                 .headers = headers,
+                                 .header_count = 1,
+                                 .has_body = body != NULL || mt_streq(method, "POST")};
+
+    if (body && mt_json_write(body, &text, 0) < 0)
+        return mt_fail(err, MT_E_TOO_LARGE, "the request is larger than %d MiB",
+                       TRANSPORT_COLLECT_MAX >> 20);
+    request.body = text.data;
+    request.body_len = text.len;
+    if (call_with(c, &request, &v, err) < 0)
+        return -1;
+    if (ret)
+        *ret = MT_TAKE_PTR(v);
+    return 0;
+}
+
+int api_get(cli *c, const char *path, mt_json **ret, mt_err **err)
+{
+    return api_call(c, "GET", path, NULL, ret, err);
+}
+
+// --- lists ---
+
+int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
+{
+    _cleanup_json_ mt_json *all = mt_json_new_array();
+    _cleanup_free_ char *cursor = NULL;
+
+    for (int page = 0; page < PAGE_MAX; page++) {
+        _cleanup_free_ char *after = cursor ? api_path("&after=%s", cursor) : xstrdup("");
+        _cleanup_free_ char *url =
+            xprintf("%s%slimit=1000%s", path, strchr(path, '?') ? "&" : "?", after);
+        _cleanup_json_ mt_json *answer = NULL;
+        const mt_json *items;
+        const char *next;
+
+        if (api_get(c, url, &answer, err) < 0)
+            return -1;
+        items = mt_json_get(answer, "items");
+        for (size_t i = 0; i < mt_json_count(items); i++)
+            (void)mt_json_append(all, mt_json_ref(mt_json_at(items, i)));
+        next = mt_json_text(mt_json_get(answer, "next"), NULL);
+        if (!next) {
+            *ret = MT_TAKE_PTR(all);
+            return mt_json_ok(*ret) ? 0 : mt_fail_oom(err);
+        }
+        if (mt_streq(next, cursor))
+            break;
+        free(cursor);
+        cursor = xstrdup(next);
+    }
+    return mt_fail(err, MT_E_INTERNAL, "the list %s of %s has no end", path, c->url.value);
+}
+
+// --- waiting ---
+
+bool cli_sleep_ms(int64_t ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+    while (!cli_interrupted && nanosleep(&t, &t) < 0 && errno == EINTR)
+        ;
+    return !cli_interrupted;
+}
+
+bool cli_back_off(int n)
+{
+    int64_t ms = 100 << MT_MIN(n, 4);
+    uint8_t jitter;
+
+    mt_random_bytes(&jitter, 1); // so that many waiters do not come back in one moment
+    return cli_sleep_ms(ms + ms * jitter / 512);
+}
+
+int api_get_patiently(cli *c, const char *path, mt_json **ret, mt_err **err)
+{
+    int64_t since = mt_boottime_ns();
+
+    for (int n = 0;; n++) {
+        mt_err *cause = NULL;
+
+        if (api_get(c, path, ret, &cause) == 0) {
+            if (n > 0)
+                cli_status_line(c, "%s", "");
+            return 0;
+        }
+        if (!api_error_passes(cause) || cli_interrupted) {
+            mt_err_move(err, cause);
+            return -1;
+        }
+        if (mt_boottime_ns() - since > (int64_t)PATIENCE_MS * 1000000) {
+            (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "no server for %d s: %s", PATIENCE_MS / 1000,
+                          mt_err_sentence(cause));
+            (void)mt_err_free(cause);
+            return -1;
+        }
+        cli_status_line(c, "the server cannot be reached, trying again");
+        if (!cli_back_off(n)) {
+            mt_err_move(err, cause);
+            return -1;
+        }
+        (void)mt_err_free(cause);
+    }
+}
+
+// --- ids of runs ---
+
+static bool is_hex_ending(const char *word)
+{
+    size_t len = strlen(word);
+
+    return len >= 6 && len <= MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
+}
+
+static int last_run(cli *c, char **ret, mt_err **err)
+{
+    _cleanup_json_ mt_json *me = NULL;
+    _cleanup_free_ char *cursor = NULL;
+
+    if (api_get(c, "/v1/whoami", &me, err) < 0)
+        return -1;
+    for (int page = 0; page < PAGE_MAX; page++) {
+        _cleanup_free_ char *url =
+            cursor ? api_path("/v1/capsule-runs?limit=100&after=%s", cursor) : xstrdup("/v1/capsule-runs?limit=100");
+        _cleanup_json_ mt_json *answer = NULL;
+        const mt_json *items;
+        const char *next;
+
+        if (api_get(c, url, &answer, err) < 0)
+            return -1;
+        items = mt_json_get(answer, "items");
+        for (size_t i = 0; i < mt_json_count(items); i++) {
+            const char *by = cli_text(mt_json_at(items, i), "startedBy");
+
+            if (mt_streq(by, cli_text(me, "name")) || mt_streq(by, cli_text(me, "id"))) {
+                *ret = xstrdup(cli_text(mt_json_at(items, i), "id"));
+                return 0;
+            }
+        }
+        next = mt_json_text(mt_json_get(answer, "next"), NULL);
+        if (!next || mt_streq(next, cursor))
+            break;
+        free(cursor);
+        cursor = xstrdup(next);
+    }
+    return mt_fail(err, MT_E_NOT_FOUND, "@last: you have started no run yet");
+}
+
+int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
+{
+    _cleanup_json_ mt_json *runs = NULL;
+    const char *found = NULL;
+
+    if (mt_streq(word, "@last"))
+        return last_run(c, ret, err);
+    if (mt_is_id(mt_str_of(word)) || !is_hex_ending(word)) {
+        *ret = xstrdup(word); // the server says what is wrong with it
+        if (word[0] && !strchr(word, '/'))
+            return 0;
+        free(MT_TAKE_PTR(*ret));
+        return cli_usage(c, err, "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
+                         word);
+    }
+    if (api_list(c, "/v1/capsule-runs", &runs, err) < 0)
+        return -1;
+    for (size_t i = 0; i < mt_json_count(runs); i++) {
+        const char *id = cli_text(mt_json_at(runs, i), "id");
+        size_t len = strlen(id), ending = strlen(word);
+
+        if (len < ending || strcmp(id + len - ending, word) != 0)
+            continue;
+        if (found)
+            return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word, found, id);
+        found = id;
+    }
+    if (!found)
+        return mt_fail(err, MT_E_NOT_FOUND, "no run's id ends in '%s': mt capsule-run-list shows them", word);
+    *ret = xstrdup(found);
+    return 0;
+}

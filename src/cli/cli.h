@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of mt share: the command table, options, settings, calls to the server, output.
+// One process, one thread, one command. A command prints on stdout only what was asked for; notes go
+// to stderr. It returns its exit status, or -1 with *err set (then main prints the sentence and
+// exits with the status of the error's code).
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+#include "cli/transport.h"
+#include "json/json.h"
+
+#include <stdio.h>
+
+typedef struct cli cli;
+
+// --- the table ---
+
+typedef struct cli_option {
+    const char *name;  // without the dashes; NULL ends a list
+    char letter;       // 0: none
+    const char *value; // what the help calls its value; NULL: a flag
+    const char *help;
+} cli_option;
+
+typedef struct cli_command {
+    const char *name; // NULL ends a list
+    const char *arguments;
+    int least, most; // of them; most -1: any number
+    const char *summary;
+    const char *details; // more help, or NULL
+    const char *example;
+    const cli_option *options; // NULL: only those that every command has
+    int (*run)(cli *c, mt_err **err);
+} cli_command;
+
+typedef struct cli_group {
+    const char *title;
+    const cli_command *commands;
+} cli_group;
+
+extern const cli_group cli_groups[]; // title NULL at the end
+extern const cli_option cli_common_options[];
+extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
+    cli_vfs_commands[], cli_file_commands[], cli_copy_commands[], cli_project_commands[],
+    cli_capsule_commands[], cli_run_commands[], cli_image_commands[], cli_doctor_commands[],
+    cli_help_commands[];
+
+const cli_command *cli_command_find(const char *name);
+const char *cli_command_nearest(const char *name);
+void cli_print_help(const cli *c, const cli_command *command); // NULL: of mt itself
+
+// --- one call of mt ---
+
+typedef struct cli_setting {
+    char *value;
+    const char *source; // for people: "MAITENTO_URL", "~/.maitento/settings.json"
+} cli_setting;
+
+struct cli {
+    const cli_command *command;
+    char **args; // the words that are no options
+    int arg_count;
+    struct cli_given {
+        const cli_option *option;
+        const char *value;
+    } * given;
+    int given_count;
+    bool json, quiet;
+    bool out_terminal, err_terminal, out_colour, err_colour;
+    bool usage; // the error is about how mt was called
+
+    bool settings_read;
+    cli_setting url, key, ns;
+    transport *transport;
+    mt_json *problem;        // of the last answer that was an error, or NULL
+    int64_t retry_after_ms;  // of it, 0 when it said nothing
+    const char *ns_used;     // a namespace that was resolved here, and where it came from
+    const char *ns_source;
+};
+
+extern volatile int cli_interrupted; // the signal that asked to stop, 0 so far
+
+// Parses the words after "mt". 0, or -1 with *err and c->usage set.
+int cli_parse(cli *c, int argc, char **argv, mt_err **err);
+// The last value of an option, "" for a flag that was given, NULL when it was not.
+const char *cli_opt(const cli *c, const char *name);
+bool cli_flag(const cli *c, const char *name);
+// The values of a repeated option: *at is 0 at first; NULL after the last.
+const char *cli_opt_next(const cli *c, const char *name, int *at);
+const char *cli_arg(const cli *c, int i); // NULL past the end
+int cli_usage(cli *c, mt_err **err, const char *fmt, ...) MT_PRINTF(3, 4); // -1
+// "hh:mm:ss", "90s", "5m", "2h", "1d" as "hh:mm:ss"; NULL with *err set.
+char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
+
+// --- settings ---
+
+// Reads environment and settings file once. An absent setting has value NULL.
+int cli_settings_read(cli *c, mt_err **err);
+// The namespace: option, environment, settings file, the user's default on the server. Borrowed.
+int cli_namespace(cli *c, const char **ret, mt_err **err);
+char *cli_settings_path(void); // NULL without HOME
+#define CLI_DEFAULT_URL    "unix:/run/maitento/api.sock"
+#define CLI_SETTINGS_SHOWN "~/.maitento/settings.json"
+
+// --- calls ---
+
+// A path of the API in which each %s (there is no other) is percent-encoded. NULL: out of memory.
+char *api_path(const char *fmt, ...) MT_PRINTF(1, 2);
+// Sends body (may be NULL) and reads a JSON answer; an answer without a body gives NULL. Answers
+// other than 2xx are errors with the server's own sentence.
+int api_call(cli *c, const char *method, const char *path, const mt_json *body, mt_json **ret,
+             mt_err **err);
+int api_get(cli *c, const char *path, mt_json **ret, mt_err **err);
+// Any request: headers (sign-in) are added, answers other than 2xx become errors.
+int api_send(cli *c, transport_request *request, transport_answer *answer, mt_err **err);
+// All pages of a list as one array. path may have a query already.
+int api_list(cli *c, const char *path, mt_json **ret, mt_err **err);
+// GET that outlives a restart of the server: repeats what failed for want of a server, up to a
+// minute; then outcomeUnknown.
+int api_get_patiently(cli *c, const char *path, mt_json **ret, mt_err **err);
+// Whether the error says that the server could not be asked (now).
+bool api_error_passes(const mt_err *err);
+// Waits before the next try: n counts from 0. False when interrupted.
+bool cli_back_off(int n);
+bool cli_sleep_ms(int64_t ms);
+// A run's id from what the user wrote: a whole one, the ending of one, "@last".
+int api_run_id(cli *c, const char *word, char **ret, mt_err **err);
+
+// --- output ---
+
+typedef enum cli_style { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW } cli_style;
+const char *cli_on(bool colour, cli_style style);
+const char *cli_off(bool colour);
+
+// A note on stderr, not with --quiet. A newline is added.
+void cli_note(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
+void cli_warn(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
+// Text from outside for a terminal: control characters other than newline and tab become '?'.
+void cli_print_clean(FILE *to, const char *text, size_t len);
+int cli_print_json(const mt_json *v, mt_err **err); // pretty, on stdout
+void cli_print_error(const cli *c, const mt_err *err);
+
+// A table: cells are copied; NULL is "". The header is shown on a terminal only.
+typedef struct cli_table cli_table;
+cli_table *cli_table_new(size_t columns, const char *const *header); // never NULL
+void cli_table_add(cli_table *t, const char *const *cells);
+void cli_table_print(const cli *c, cli_table *t); // and frees it
+#define CLI_TABLE(...)                                                            \
+    cli_table_new(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *),    \
+                  (const char *const[]){__VA_ARGS__})
+#define CLI_ROW(table, ...) cli_table_add((table), (const char *const[]){__VA_ARGS__})
+
+// Member of an answer as text; "" when absent.
+const char *cli_text(const mt_json *v, const char *name);
+int64_t cli_int(const mt_json *v, const char *name); // 0 when absent
+// "2026-11-30 04:51:17" of "2026-11-30T04:51:17.123456Z", "" of null. In one of a few buffers.
+const char *cli_time(const mt_json *v, const char *name);
+
+// A line on stderr that is written over while something goes on; nothing unless stderr is a
+// terminal.
+typedef struct cli_progress {
+    const cli *c;
+    const char *what;
+    uint64_t done, total;
+    int64_t started_us, shown_us;
+    bool shown;
+} cli_progress;
+void cli_progress_start(cli_progress *p, const cli *c, const char *what, uint64_t total);
+void cli_progress_add(cli_progress *p, uint64_t bytes);
+void cli_progress_end(cli_progress *p);
+void cli_status_line(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3); // "" clears
+
+// malloc and friends that end the program when out of memory: it holds nothing that could be lost.
+void *xalloc(size_t size);
+char *xstrdup(const char *s);
+char *xprintf(const char *fmt, ...) MT_PRINTF(1, 2);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// help, version, completion: all from the table.
+#include "cli/cli.h"
+
+static const char *command_name_at(size_t i, void *data)
+{
+    (void)data;
+    for (const cli_group *g = cli_groups; g->title; g++) {
+        for (const cli_command *k = g->commands; k->name; k++, i--) {
+            if (i == 0)
+                return k->name;
+        }
+    }
+    return NULL;
+}
+
+const cli_command *cli_command_find(const char *name)
+{
+    for (const cli_group *g = cli_groups; g->title; g++) {
+        for (const cli_command *k = g->commands; k->name; k++) {
+            if (mt_streq(k->name, name))
+                return k;
+        }
+    }
+    return NULL;
+}
+
+const char *cli_command_nearest(const char *name)
+{
+    return mt_nearest(mt_str_of(name), command_name_at, NULL);
+}
+
+static void print_options(const cli_option *options)
+{
+    for (const cli_option *o = options; o && o->name; o++) {
+        _cleanup_free_ char *left = xprintf("%s--%s%s%s", o->letter ? "" : "    ", o->name,
+                                            o->value ? " " : "", o->value ? o->value : "");
+        char letter[5] = "";
+
+        if (o->letter)
+            (void)snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+        (void)printf("  %s%-*s  %s\n", letter, o->letter ? 24 : 28, left, o->help);
+    }
+}
+
+static void print_command_help(const cli *c, const cli_command *k)
+{
+    const char *bold = cli_on(c->out_colour, CLI_BOLD), *off = cli_off(c->out_colour);
+
+    (void)printf("%smt %s%s%s%s\n    %s\n", bold, k->name, k->arguments[0] ? " " : "", k->arguments, off,
+                 k->summary);
+    if (k->details)
+        (void)printf("\n%s\n", k->details);
+    (void)printf("\n%sOptions%s\n", bold, off);
+    print_options(k->options);
+    print_options(cli_common_options);
+    if (k->example)
+        (void)printf("\n%sExample%s\n%s\n", bold, off, k->example);
+}
+
+void cli_print_help(const cli *c, const cli_command *command)
+{
+    const char *bold = cli_on(c->out_colour, CLI_BOLD), *off = cli_off(c->out_colour);
+
+    if (command) {
+        print_command_help(c, command);
+        return;
+    }
+    (void)printf("%smt%s: the command line of maitento\n\n    mt COMMAND [ARGUMENTS] [OPTIONS]\n", bold, off);
+    for (const cli_group *g = cli_groups; g->title; g++) {
+        (void)printf("\n%s%s%s\n", bold, g->title, off);
+        for (const cli_command *k = g->commands; k->name; k++)
+            (void)printf("  %-24s %s\n", k->name, k->summary);
+    }
+    (void)printf("\nmt help COMMAND, or mt COMMAND --help, says more and gives an example.\n"
+                 "Files of a file system are named /vfs/NAME/PATH, or /vfs/NAME@NAMESPACE/PATH.\n"
+                 "Exit status: 0 done, 1 the thing failed, 2 wrong call, 3 not found, 4 no access,\n"
+                 "5 conflict, 6 server not reached or outcome unknown.\n");
+}
+
+static int run_help(cli *c, mt_err **err)
+{
+    const char *name = cli_arg(c, 0), *nearest;
+    const cli_command *k = name ? cli_command_find(name) : NULL;
+
+    if (name && !k) {
+        nearest = cli_command_nearest(name);
+        if (nearest)
+            return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name, nearest);
+        return cli_usage(c, err, "there is no command '%.60s': mt help lists them", name);
+    }
+    cli_print_help(c, k);
+    return 0;
+}
+
+static int run_version(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *v = NULL;
+
+    if (!c->json) {
+        (void)puts("mt " MT_VERSION);
+        return 0;
+    }
+    v = mt_json_new_object();
+    (void)mt_json_set(v, "version", mt_json_new_text(MT_VERSION));
+    return cli_print_json(v, err);
+}
+
+// --- completion ---
+
+static void complete_options(const cli_option *options)
+{
+    for (const cli_option *o = options; o && o->name; o++)
+        (void)printf(" --%s", o->name);
+}
+
+static int run_completion(cli *c, mt_err **err)
+{
+    if (!mt_streq(cli_arg(c, 0), "bash"))
+        return cli_usage(c, err, "completion is made for bash: mt completion bash");
+    (void)fputs("# bash completion of mt: eval \"$(mt completion bash)\"\n_mt()\n{\n"
+                "    local word=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" words=\"\" i\n"
+                "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                "        case \"${COMP_WORDS[i]}\" in -*) ;; *) command=\"${COMP_WORDS[i]}\"; break ;; esac\n"
+                "    done\n    COMPREPLY=()\n    case \"$command\" in\n    \"\") words=\"",
+                stdout);
+    for (size_t i = 0; command_name_at(i, NULL); i++)
+        (void)printf("%s%s", i ? " " : "", command_name_at(i, NULL));
+    (void)fputs("\" ;;\n", stdout);
+    for (const cli_group *g = cli_groups; g->title; g++) {
+        for (const cli_command *k = g->commands; k->name; k++) {
+            (void)printf("    %s) words=\"", k->name);
+            complete_options(k->options);
+            complete_options(cli_common_options);
+            (void)fputs("\" ;;\n", stdout);
+        }
+    }
+    (void)fputs("    esac\n"
+                "    if [[ -z $command || $word == -* ]]; then\n"
+                "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+                "    else\n"
+                "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                "        compopt -o filenames 2>/dev/null\n"
+                "    fi\n}\ncomplete -F _mt mt\n",
+                stdout);
+    return 0;
+}
+
+const cli_command cli_help_commands[] = {
+    {"help", "[COMMAND]", 0, 1, "say how a command is used", NULL, "  mt help cp", NULL, run_help},
+    {"version", "", 0, 0, "print the version", NULL, "  mt version", NULL, run_version},
+    {"completion", "bash", 1, 1, "print completion for a shell", NULL, "  eval \"$(mt completion bash)\"",
+     NULL, run_completion},
+    {NULL},
+};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// File systems as a whole.
+#include "cli/cli.h"
+
+#include "base/clock.h"
+
+static char *vfs_path(const char *ns, const char *name, const char *query)
+{
+    _cleanup_free_ char *path = api_path("/v1/namespaces/%s/vfs/%s", ns, name);
+
+    return xprintf("%s%s", path, query);
+}
+
+static int run_create(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *body = mt_json_new_object(), *made = NULL;
+    _cleanup_free_ char *path = NULL;
+    const char *ns;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    path = api_path("/v1/namespaces/%s/vfs", ns);
+    (void)mt_json_set(body, "name", mt_json_new_text(cli_arg(c, 0)));
+    if (api_call(c, "POST", path, body, &made, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(made, err);
+    cli_note(c, "file system %s made in namespace %s", cli_arg(c, 0), ns);
+    return 0;
+}
+
+static int run_list(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *items = NULL;
+    _cleanup_free_ char *path = NULL;
+    const char *ns;
+    cli_table *t;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    path = api_path("/v1/namespaces/%s/vfs", ns);
+    if (api_list(c, path, &items, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(items, err);
+    t = CLI_TABLE("NAME", "LIMIT", "MADE");
+    for (size_t i = 0; i < mt_json_count(items); i++) {
+        const mt_json *v = mt_json_at(items, i);
+        char limit[MT_SIZE_TEXT];
+
+        CLI_ROW(t, cli_text(v, "name"), mt_size_format(cli_int(v, "limitBytes"), limit),
+                cli_time(v, "dateCreated"));
+    }
+    cli_table_print(c, t);
+    return 0;
+}
+
+static int run_get(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *v = NULL;
+    _cleanup_free_ char *path = NULL;
+    char used[MT_SIZE_TEXT], limit[MT_SIZE_TEXT];
+    const char *ns;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    path = vfs_path(ns, cli_arg(c, 0), "");
+    if (api_get(c, path, &v, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(v, err);
+    (void)printf("name       %s\nnamespace  %s\nused       %s of %s\nmade       %s\nid         %s\n",
+                 cli_text(v, "name"), cli_text(v, "namespace"), mt_size_format(cli_int(v, "usedBytes"), used),
+                 mt_size_format(cli_int(v, "limitBytes"), limit), cli_time(v, "dateCreated"),
+                 cli_text(v, "id"));
+    return 0;
+}
+
+static int run_delete(cli *c, mt_err **err)
+{
+    _cleanup_free_ char *path = NULL;
+    _cleanup_json_ mt_json *answer = NULL;
+    const mt_json *breaks;
+    const char *ns;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    path = vfs_path(ns, cli_arg(c, 0), cli_flag(c, "force") ? "?force=true" : "");
+    if (api_call(c, "DELETE", path, NULL, &answer, err) < 0)
+        return -1;
+    if (c->json && answer && cli_print_json(answer, err) < 0)
+        return -1;
+    cli_note(c, "file system %s of namespace %s deleted", cli_arg(c, 0), ns);
+    breaks = mt_json_get(answer, "warnings");
+    for (size_t i = 0; i < mt_json_count(breaks); i++)
+        cli_warn(c, "%s", mt_json_text(mt_json_at(breaks, i), ""));
+    return 0;
+}
+
+static const cli_option delete_options[] = {
+    {"force", 0, NULL, "also when a capsule mounts it; says what that breaks"},
+    {NULL},
+};
+
+const cli_command cli_vfs_commands[] = {
+    {"vfs-create", "NAME", 1, 1, "make a file system", NULL, "  mt vfs-create sales-data", NULL, run_create},
+    {"vfs-list", "", 0, 0, "list the file systems of a namespace", NULL, "  mt vfs-list -n tutorials", NULL,
+     run_list},
+    {"vfs-get", "NAME", 1, 1, "show one file system and how full it is", NULL, "  mt vfs-get sales-data", NULL,
+     run_get},
+    {"vfs-delete", "NAME", 1, 1, "delete a file system with all its files", NULL,
+     "  mt vfs-delete sales-data", delete_options, run_delete},
+    {NULL},
+};

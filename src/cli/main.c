@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// mt: finds the command, runs it, turns its end into an exit status.
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+volatile int cli_interrupted;
+
+const cli_group cli_groups[] = {
+    {"Signing in", cli_sign_in_commands},
+    {"Namespaces", cli_namespace_commands},
+    {"File systems", cli_vfs_commands},
+    {"Files", cli_file_commands},
+    {"Copying", cli_copy_commands},
+    {"Projects", cli_project_commands},
+    {"Capsules", cli_capsule_commands},
+    {"Runs of capsules", cli_run_commands},
+    {"Images", cli_image_commands},
+    {"Keys and users", cli_access_commands},
+    {"The installation", cli_doctor_commands},
+    {"Help", cli_help_commands},
+    {NULL, NULL},
+};
+
+static void on_signal(int sig)
+{
+    cli_interrupted = sig;
+}
+
+// The first Ctrl-C lets a command clean up and say what goes on without it; the second one kills.
+static void catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    (void)sigaction(SIGINT, &stop, NULL);
+    (void)sigaction(SIGTERM, &stop, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL); // of the server's socket; for stdout see finish()
+}
+
+static void find_terminals(cli *c)
+{
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool colour = !(no_colour && no_colour[0]) && !mt_streq(term, "dumb");
+
+    c->out_terminal = isatty(STDOUT_FILENO) == 1;
+    c->err_terminal = isatty(STDERR_FILENO) == 1;
+    c->out_colour = c->out_terminal && colour;
+    c->err_colour = c->err_terminal && colour;
+}
+
+// Nobody reads on (mt cat … | head): end as any Unix program does, without a word.
+static void end_by_sigpipe(void)
+{
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)raise(SIGPIPE);
+    _exit(128 + SIGPIPE);
+}
+
+// An earlier write may have failed and taken its errno with it: a pipe then broke.
+static bool reader_left(int e)
+{
+    struct stat st;
+
+    return e == EPIPE || (e == 0 && fstat(STDOUT_FILENO, &st) == 0 &&
+                          (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
+}
+
+static int finish(const cli *c, int status, mt_err *err)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        int e = errno;
+
+        if (reader_left(e))
+            end_by_sigpipe();
+        (void)fprintf(stderr, "mt: the output cannot be written: %s\n", strerror(e ? e : EIO));
+        status = status > 0 ? status : 1;
+    }
+    if (status < 0) {
+        cli_print_error(c, err);
+        status = cli_interrupted ? 128 + cli_interrupted : mt_code_exit(mt_err_code(err));
+    }
+    return status;
+}
+
+static int dispatch(cli *c, int argc, char **argv, mt_err **err)
+{
+    if (argc == 1 && mt_streq(argv[0], "--version")) {
+        (void)puts("mt " MT_VERSION);
+        return 0;
+    }
+    if (cli_parse(c, argc, argv, err) < 0)
+        return -1;
+    if (!c->command && !cli_flag(c, "help") && c->given_count > 0)
+        return cli_usage(c, err, "which command?");
+    if (!c->command || cli_flag(c, "help")) {
+        cli_print_help(c, c->command);
+        return 0;
+    }
+    return c->command->run(c, err);
+}
+
+static void clean(cli *c)
+{
+    transport_free(c->transport);
+    (void)mt_json_unref(c->problem);
+    free(c->url.value);
+    free(c->key.value);
+    free(c->ns.value);
+    free(c->args);
+    free(c->given);
+}
+
+int main(int argc, char **argv)
+{
+    cli c = {0};
+    mt_err *err = NULL;
+    int status;
+
+    catch_signals();
+    find_terminals(&c);
+    status = finish(&c, dispatch(&c, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err), err);
+    (void)mt_err_free(err);
+    clean(&c);
+    return status;
+}

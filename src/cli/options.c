@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of a call: options anywhere, in either spelling; what is no option is an argument.
+#include "cli/cli.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+
+const cli_option cli_common_options[] = {
+    {"namespace", 'n', "NAME", "the namespace; else MAITENTO_NAMESPACE, the settings file, your default"},
+    {"json", 0, NULL, "print JSON as the server gives it"},
+    {"quiet", 'q', NULL, "no notes on stderr"},
+    {"help", 'h', NULL, "this help"},
+    {NULL},
+};
+
+int cli_usage(cli *c, mt_err **err, const char *fmt, ...)
+{
+    _cleanup_free_ char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    c->usage = true;
+    return text ? mt_fail(err, MT_E_BAD_REQUEST, "%s", text) : mt_fail_oom(err);
+}
+
+// --- looking up ---
+
+// Option i of a command: its own, then the common ones; NULL past the end.
+static const cli_option *option_at(const cli_command *command, size_t i)
+{
+    if (command) {
+        for (const cli_option *o = command->options; o && o->name; o++, i--) {
+            if (i == 0)
+                return o;
+        }
+    }
+    return i < MT_ARRAY_SIZE(cli_common_options) - 1 ? &cli_common_options[i] : NULL;
+}
+
+static const char *option_name(size_t i, void *data)
+{
+    const cli_option *o = option_at(data, i);
+
+    return o ? o->name : NULL;
+}
+
+static const cli_option *find(const cli_command *command, mt_str name, char letter)
+{
+    const cli_option *o;
+
+    for (size_t i = 0; (o = option_at(command, i)) != NULL; i++) {
+        if (letter ? o->letter == letter : mt_str_eq(name, o->name))
+            return o;
+    }
+    return NULL;
+}
+
+static int unknown(cli *c, mt_str name, mt_err **err)
+{
+    const char *nearest = mt_nearest(name, option_name, (void *)c->command);
+    const char *of = c->command ? c->command->name : "mt";
+
+    if (nearest)
+        return cli_usage(c, err, "%s has no option --%.*s: did you mean --%s?", of,
+                         (int)MT_MIN(name.len, (size_t)60), name.data, nearest);
+    return cli_usage(c, err, "%s has no option --%.*s", of, (int)MT_MIN(name.len, (size_t)60), name.data);
+}
+
+// --- parsing ---
+
+static void give(cli *c, const cli_option *o, const char *value)
+{
+    c->given[c->given_count++] = (struct cli_given){o, value ? value : ""};
+}
+
+// "--name", "--name=value". *next is the word after it, taken when the option wants a value.
+static int parse_long(cli *c, const char *word, char ***next, mt_err **err)
+{
+    const char *equals = strchr(word + 2, '=');
+    mt_str name = {word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)};
+    const cli_option *o = find(c->command, name, 0);
+
+    if (!o)
+        return unknown(c, name, err);
+    if (!o->value && equals)
+        return cli_usage(c, err, "--%s takes no value", o->name);
+    if (!o->value || equals) {
+        give(c, o, equals ? equals + 1 : NULL);
+        return 0;
+    }
+    if (!**next)
+        return cli_usage(c, err, "--%s needs a value: %s", o->name, o->value);
+    give(c, o, *(*next)++);
+    return 0;
+}
+
+// "-a", "-abc" of flags, "-nVALUE", "-n VALUE".
+static int parse_letters(cli *c, const char *word, char ***next, mt_err **err)
+{
+    for (const char *p = word + 1; *p; p++) {
+        const cli_option *o = find(c->command, MT_STR(""), *p);
+
+        if (!o)
+            return cli_usage(c, err, "%s has no option -%c", c->command ? c->command->name : "mt",
+                             (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e ? '?' : *p);
+        if (!o->value) {
+            give(c, o, NULL);
+            continue;
+        }
+        if (!p[1] && !**next)
+            return cli_usage(c, err, "-%c needs a value: %s", *p, o->value);
+        give(c, o, p[1] ? p + 1 : *(*next)++);
+        return 0;
+    }
+    return 0;
+}
+
+// The command word itself is found on the way: options may stand before it.
+static int take_word(cli *c, char *word, mt_err **err)
+{
+    const char *nearest;
+
+    if (c->command) {
+        c->args[c->arg_count++] = word;
+        return 0;
+    }
+    c->command = cli_command_find(word);
+    if (c->command)
+        return 0;
+    nearest = cli_command_nearest(word);
+    if (nearest)
+        return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", word, nearest);
+    return cli_usage(c, err, "there is no command '%.60s': mt help lists them", word);
+}
+
+static int check_count(cli *c, mt_err **err)
+{
+    const cli_command *k = c->command;
+
+    if (cli_flag(c, "help") || !k)
+        return 0;
+    if (c->arg_count < k->least)
+        return cli_usage(c, err, "%s needs %s", k->name, k->arguments);
+    if (k->most >= 0 && c->arg_count > k->most)
+        return cli_usage(c, err, "%s takes %s, and '%.60s' is more than that", k->name,
+                         k->most == 0 ? "no argument" : k->arguments, c->args[k->most]);
+    return 0;
+}
+
+int cli_parse(cli *c, int argc, char **argv, mt_err **err)
+{
+    bool only_words = false;
+
+    size_t letters = 1; // "-qqq" gives as many options as letters
+
+    for (int i = 0; i < argc; i++)
+        letters += strlen(argv[i]) + 1;
+    c->args = xalloc(sizeof(char *) * (size_t)(argc + 1));
+    c->given = xalloc(sizeof(*c->given) * letters);
+    while (*argv) {
+        char *word = *argv++;
+        int r;
+
+        if (!only_words && mt_streq(word, "--")) {
+            only_words = true;
+            continue;
+        }
+        if (!only_words && mt_starts_with(word, "--"))
+            r = parse_long(c, word, &argv, err);
+        else if (!only_words && word[0] == '-' && word[1])
+            r = parse_letters(c, word, &argv, err);
+        else
+            r = take_word(c, word, err);
+        if (r < 0)
+            return r;
+    }
+    c->json = cli_flag(c, "json");
+    c->quiet = cli_flag(c, "quiet");
+    return check_count(c, err);
+}
+
+// --- reading ---
+
+const char *cli_opt_next(const cli *c, const char *name, int *at)
+{
+    while (*at < c->given_count) {
+        const struct cli_given *g = &c->given[(*at)++];
+
+        if (mt_streq(g->option->name, name))
+            return g->value;
+    }
+    return NULL;
+}
+
+const char *cli_opt(const cli *c, const char *name)
+{
+    const char *last = NULL, *value;
+
+    for (int at = 0; (value = cli_opt_next(c, name, &at)) != NULL;)
+        last = value;
+    return last;
+}
+
+bool cli_flag(const cli *c, const char *name)
+{
+    return cli_opt(c, name) != NULL;
+}
+
+const char *cli_arg(const cli *c, int i)
+{
+    return i < c->arg_count ? c->args[i] : NULL;
+}
+
+char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
+{
+    static const char units[] = "smhd";
+    static const int64_t unit_ms[] = {1000, 60000, 3600000, 86400000};
+    size_t len = strlen(text);
+    const char *unit = len > 1 ? strchr(units, text[len - 1]) : NULL;
+    char out[MT_DURATION_TEXT];
+    int64_t ms;
+    uint64_t n;
+
+    if (mt_duration_parse(mt_str_of(text), &ms))
+        return xstrdup(text);
+    if (unit && *unit && mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) && n > 0 &&
+        (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
+        return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
+    (void)cli_usage(c, err, "--%s '%.40s' is no duration above zero: write \"hh:mm:ss\", 90s, 5m, 2h or 1d",
+                    option, text);
+    return NULL;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people see: colours, tables, notes, errors, progress.
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+void *xalloc(size_t size)
+{
+    void *p = calloc(1, size ? size : 1);
+
+    if (!p) {
+        (void)fputs("mt: out of memory\n", stderr);
+        exit(1);
+    }
+    return p;
+}
+
+char *xstrdup(const char *s)
+{
+    size_t len = strlen(s) + 1;
+
+    return memcpy(xalloc(len), s, len);
+}
+
+char *xprintf(const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        (void)xalloc(SIZE_MAX / 2); // says so and ends
+    va_end(ap);
+    return text;
+}
+
+const char *cli_on(bool colour, cli_style style)
+{
+    static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m"};
+
+    return colour ? codes[style] : "";
+}
+
+const char *cli_off(bool colour)
+{
+    return colour ? "\033[0m" : "";
+}
+
+void cli_print_clean(FILE *to, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0; // U+0080 to U+009F
+
+        if (c1)
+            i++;
+        (void)fputc(c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, to);
+    }
+}
+
+static void vnote(const cli *c, const char *prefix, const char *fmt, va_list ap)
+{
+    _cleanup_free_ char *text = NULL;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        return;
+    cli_status_line(c, "%s", "");
+    (void)fputs(prefix, stderr);
+    cli_print_clean(stderr, text, strlen(text));
+    (void)fputc('\n', stderr);
+}
+
+void cli_note(const cli *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (c->quiet)
+        return;
+    va_start(ap, fmt);
+    vnote(c, "", fmt, ap);
+    va_end(ap);
+}
+
+void cli_warn(const cli *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vnote(c, "mt: warning: ", fmt, ap);
+    va_end(ap);
+}
+
+int cli_print_json(const mt_json *v, mt_err **err)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
+
+    if (mt_json_write(v, &b, MT_JSON_PRETTY) < 0 || mt_buf_addc(&b, '\n') < 0)
+        return mt_fail_oom(err);
+    (void)fwrite(b.data, 1, b.len, stdout);
+    return 0;
+}
+
+// --- errors ---
+
+static void print_error_json(const cli *c, const mt_err *err)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
+    mt_jw w;
+
+    mt_jw_init(&w, &b, MT_JSON_PRETTY);
+    if (c->problem) {
+        mt_jw_value(&w, c->problem);
+    } else {
+        mt_jw_begin_object(&w);
+        mt_jw_member_text(&w, "code", mt_code_name(mt_err_code(err)));
+        mt_jw_member_text(&w, "detail", mt_err_sentence(err));
+        if (mt_err_field(err))
+            mt_jw_member_text(&w, "field", mt_err_field(err));
+        mt_jw_end_object(&w);
+    }
+    (void)fprintf(stderr, "%s\n", mt_buf_str(&b));
+}
+
+static void print_help_lines(const cli *c, const mt_err *err)
+{
+    mt_code code = mt_err_code(err);
+    const char *dim = cli_on(c->err_colour, CLI_DIM), *off = cli_off(c->err_colour);
+    const char *help = mt_json_text(mt_json_get(c->problem, "help"), NULL);
+
+    if (code == MT_E_NOT_FOUND && c->ns_used)
+        (void)fprintf(stderr, "    %snamespace '%s' is from %s%s\n", dim, c->ns_used, c->ns_source, off);
+    if (c->usage) {
+        (void)fprintf(stderr, "    %smt help%s%s shows how it is used%s\n", dim, c->command ? " " : "",
+                      c->command ? c->command->name : "", off);
+        return;
+    }
+    // Of what was refused on this side the sentence says all.
+    if (!help && (code == MT_E_BAD_REQUEST || code == MT_E_INTERNAL || code == MT_E_IO))
+        return;
+    if (!help)
+        help = mt_code_help(code);
+    if (help && help[0]) {
+        (void)fprintf(stderr, "    %s", dim);
+        cli_print_clean(stderr, help, strlen(help));
+        (void)fprintf(stderr, "%s\n", off);
+    }
+}
+
+void cli_print_error(const cli *c, const mt_err *err)
+{
+    const char *sentence = mt_err_sentence(err);
+
+    cli_status_line(c, "%s", "");
+    if (c->json) {
+        print_error_json(c, err);
+        return;
+    }
+    (void)fprintf(stderr, "%smt:%s ", cli_on(c->err_colour, CLI_RED), cli_off(c->err_colour));
+    cli_print_clean(stderr, sentence, strlen(sentence));
+    (void)fputc('\n', stderr);
+    print_help_lines(c, err);
+}
+
+// --- members ---
+
+const char *cli_text(const mt_json *v, const char *name)
+{
+    return mt_json_text(mt_json_get(v, name), "");
+}
+
+int64_t cli_int(const mt_json *v, const char *name)
+{
+    int64_t value = 0;
+
+    (void)mt_json_as_int64(mt_json_get(v, name), &value);
+    return value;
+}
+
+const char *cli_time(const mt_json *v, const char *name)
+{
+    static char buffers[8][MT_TIME_TEXT];
+    static unsigned next;
+    char *out = buffers[next++ % MT_ARRAY_SIZE(buffers)];
+    const char *text = cli_text(v, name);
+
+    (void)snprintf(out, MT_TIME_TEXT, "%.19s", text);
+    if (strlen(out) == 19 && out[10] == 'T')
+        out[10] = ' ';
+    return out;
+}
+
+// --- tables ---
+
+struct cli_table {
+    size_t columns, rows;
+    char **cells; // the header is row 0
+};
+
+void cli_table_add(cli_table *t, const char *const *cells)
+{
+    char **grown = realloc(t->cells, (t->rows + 1) * t->columns * sizeof(char *));
+
+    if (!grown)
+        (void)xalloc(SIZE_MAX / 2);
+    t->cells = grown;
+    for (size_t i = 0; i < t->columns; i++)
+        t->cells[t->rows * t->columns + i] = xstrdup(cells[i] ? cells[i] : "");
+    t->rows++;
+}
+
+cli_table *cli_table_new(size_t columns, const char *const *header)
+{
+    cli_table *t = xalloc(sizeof(*t));
+
+    t->columns = columns;
+    cli_table_add(t, header);
+    return t;
+}
+
+static void print_row(const cli *c, const cli_table *t, size_t row, const size_t *widths)
+{
+    bool head = row == 0;
+
+    (void)fputs(cli_on(head && c->out_colour, CLI_DIM), stdout);
+    for (size_t i = 0; i < t->columns; i++) {
+        const char *cell = t->cells[row * t->columns + i];
+        size_t width = mt_utf8_count(cell, strlen(cell));
+
+        cli_print_clean(stdout, cell, strlen(cell));
+        if (i + 1 < t->columns)
+            (void)printf("%*s", (int)(widths[i] - width + 2), "");
+    }
+    (void)fputs(cli_off(head && c->out_colour), stdout);
+    (void)fputc('\n', stdout);
+}
+
+void cli_table_print(const cli *c, cli_table *t)
+{
+    size_t first = c->out_terminal && t->rows > 1 ? 0 : 1;
+    _cleanup_free_ size_t *widths = xalloc(t->columns * sizeof(*widths));
+
+    for (size_t i = first * t->columns; i < t->rows * t->columns; i++)
+        widths[i % t->columns] =
+            MT_MAX(widths[i % t->columns], mt_utf8_count(t->cells[i], strlen(t->cells[i])));
+    for (size_t row = first; row < t->rows; row++)
+        print_row(c, t, row, widths);
+    for (size_t i = 0; i < t->rows * t->columns; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    free(t);
+}
+
+// --- progress ---
+
+void cli_status_line(const cli *c, const char *fmt, ...)
+{
+    static bool shown;
+    _cleanup_free_ char *text = NULL;
+    va_list ap;
+
+    if (!c->err_terminal || c->quiet)
+        return;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    if (shown)
+        (void)fputs("\r\033[K", stderr);
+    shown = text && text[0];
+    if (shown)
+        cli_print_clean(stderr, text, strlen(text));
+    (void)fflush(stderr);
+}
+
+enum { PROGRESS_EVERY_US = 100000, PROGRESS_WIDTH = 30 };
+
+void cli_progress_start(cli_progress *p, const cli *c, const char *what, uint64_t total)
+{
+    int64_t now = mt_monotonic_us();
+
+    *p = (cli_progress){.c = c, .what = what, .total = total, .started_us = now, .shown_us = now};
+}
+
+static void show(cli_progress *p, int64_t now)
+{
+    char bar[PROGRESS_WIDTH + 1], done[MT_SIZE_TEXT], rate[MT_SIZE_TEXT];
+    int64_t per_second = (int64_t)((double)p->done * 1e6 / (double)(now - p->started_us + 1));
+    size_t filled = p->total ? (size_t)(MT_MIN(p->done, p->total) * PROGRESS_WIDTH / p->total) : 0;
+
+    for (size_t i = 0; i < PROGRESS_WIDTH; i++)
+        bar[i] = i < filled ? '#' : '.';
+    bar[PROGRESS_WIDTH] = '\0';
+    // Whole KiB: sizes are printed with the largest unit that divides them.
+    (void)mt_size_format((int64_t)(p->done >> 20) << 20, done);
+    (void)mt_size_format(per_second >> 20 << 20, rate);
+    if (p->total)
+        cli_status_line(p->c, "%s [%s] %3d %%  %s  %s/s", p->what, bar,
+                        (int)(MT_MIN(p->done, p->total) * 100 / p->total), done, rate);
+    else
+        cli_status_line(p->c, "%s %s  %s/s", p->what, done, rate);
+}
+
+void cli_progress_add(cli_progress *p, uint64_t bytes)
+{
+    int64_t now;
+
+    p->done += bytes;
+    if (!p->c->err_terminal || p->c->quiet)
+        return;
+    now = mt_monotonic_us();
+    if (now - p->shown_us < PROGRESS_EVERY_US)
+        return;
+    p->shown_us = now;
+    p->shown = true;
+    show(p, now);
+}
+
+void cli_progress_end(cli_progress *p)
+{
+    if (p->shown)
+        cli_status_line(p->c, "%s", "");
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/run-story.h"
+
+#include "base/id.h"
+#include "capsule/journal.h"
+#include "json/json.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+enum { SENTENCE_MAX = 8192 };
+
+// One record as a sentence; NULL for what people need not see.
+static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
+{
+    switch (r->type) {
+    case MT_REC_PHASE:
+        (void)snprintf(out, SENTENCE_MAX, "%.*s done in %.3f ms", (int)r->phase.name.len,
+                       r->phase.name.data, (double)r->phase.us / 1000);
+        return out;
+    case MT_REC_STARTUP_STARTED:
+        (void)snprintf(out, SENTENCE_MAX, "startup command %u started", r->startup.index + 1);
+        return out;
+    case MT_REC_STARTUP_ENDED:
+        (void)snprintf(out, SENTENCE_MAX, "startup command %u ended: %s, exit code %d",
+                       r->startup_ended.index + 1, mt_end_reason_word(r->startup_ended.reason),
+                       r->startup_ended.exit_code);
+        return out;
+    case MT_REC_READY:
+        return "ready: Running";
+    case MT_REC_NOTE:
+        (void)snprintf(out, SENTENCE_MAX, "%.*s", (int)MT_MIN(r->note.text.len, (size_t)8000),
+                       r->note.text.data);
+        return out;
+    case MT_REC_ENDING:
+        (void)snprintf(out, SENTENCE_MAX, "ending: %s", mt_end_reason_word(r->ending.reason));
+        return out;
+    case MT_REC_ENDED:
+        (void)snprintf(out, SENTENCE_MAX, "ended: %s, %s%s%.*s", mt_run_status_word(r->ended.status),
+                       mt_end_reason_word(r->ended.reason), r->ended.failure_details.len ? ": " : "",
+                       (int)MT_MIN(r->ended.failure_details.len, (size_t)7000),
+                       r->ended.failure_details.data);
+        return out;
+    case MT_REC_CLOSED:
+        return "everything of it is removed from the host";
+    default:
+        return NULL;
+    }
+}
+
+int mt_run_story(int runs_dirfd, const char *run_id, mt_buf *out)
+{
+    char path[MT_ID_TEXT + 16], text[SENTENCE_MAX];
+    _cleanup_close_ int fd = -1;
+    mt_journal_reader *reader = NULL;
+    mt_record record;
+    mt_jw w;
+
+    (void)snprintf(path, sizeof(path), "%s/journal", run_id);
+    fd = openat(runs_dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || mt_journal_reader_new(fd, &reader, NULL) < 0)
+        return -1;
+    mt_jw_init(&w, out, 0);
+    mt_jw_begin_array(&w);
+    while (!out->failed && mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+        const char *what = sentence_of(&record, text);
+
+        if (!what)
+            continue;
+        mt_jw_begin_object(&w);
+        mt_jw_member_time(&w, "time", record.time_us);
+        mt_jw_member_text(&w, "what", what);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
+    mt_journal_reader_free(reader);
+    return out->failed;
+}

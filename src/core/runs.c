@@ -1,0 +1,882 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live run here goes through these states; every arrow is caused by the runner, the run's journal
+// or the clock, never guessed:
+//
+//   NEW ──sent to the runner──> SENT ──STARTED──> FOLLOWED ──`ended` record stored──> (forgotten)
+//    │                           │ FAILED             │ connection lost
+//    └──deadline─────────────────┴──> ended           └──> again, then SWEEP, then the journal file
+#include "core/runs.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/frame-conn.h"
+#include "core/run-plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "capsule/journal.h"
+
+enum {
+    BUCKETS = 1024,
+    RUNNER_RETRY_MS = 200,
+    FOLLOW_RETRY_MS = 100,
+    FOLLOW_TRIES = 3, // then the runner is asked to sweep
+    APPLY_RETRY_MS = 1000,
+    INFO_WAIT_MS = 2000,
+    INFO_FRESH_US = 10 * 1000000,
+    OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
+};
+
+typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
+
+typedef struct live {
+    struct live *next;
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    live_state state;
+    uint32_t tag; // of the START or SWEEP under way
+    mt_buf plan;  // the START frame, until the runner has it
+    mt_plan_limits limits;
+    uint64_t stored;        // number of the last record that the store has (or is being given)
+    mt_buf phases;          // JSON list without its brackets
+    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    bool terminate_sent;
+    bool ending; // the `ended` record is on its way to the store
+    int tries;
+    mt_frame_conn *conn;
+    mt_timer *timer; // next try, or the deadline of a start that the runner never took
+} live;
+
+struct mt_runs {
+    mt_runs_options options;
+    char *runner_socket;
+    live *buckets[BUCKETS];
+    mt_frame_conn *runner;
+    mt_timer *runner_timer;
+    uint32_t next_tag;
+    bool was_connected;
+
+    pthread_mutex_t lock; // a leaf; guards what follows
+    pthread_cond_t info_changed;
+    mt_buf info; // payload of the last INFO frame
+    int64_t info_us;
+    uint64_t info_asked, info_answered;
+    bool runner_there;
+    int64_t promised_runs;
+    uint64_t promised_memory, promised_disk;
+    uint64_t memory_cap, disk_cap; // 0: not known yet
+};
+
+// ---- table of live runs ----
+
+static size_t bucket_of(const char *id)
+{
+    uint64_t h = 1469598103934665603u;
+
+    for (; *id; id++)
+        h = (h ^ (unsigned char)*id) * 1099511628211u;
+    return h % BUCKETS;
+}
+
+static live *find(mt_runs *runs, const char *id)
+{
+    for (live *l = runs->buckets[bucket_of(id)]; l; l = l->next)
+        if (strcmp(l->id, id) == 0)
+            return l;
+    return NULL;
+}
+
+static live *find_tag(mt_runs *runs, uint32_t tag)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (live *l = runs->buckets[i]; l; l = l->next)
+            if (l->tag == tag && (l->state == SENT || l->state == SWEEPING))
+                return l;
+    return NULL;
+}
+
+static void on_live_timer(mt_timer *timer, void *data);
+
+static live *add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
+{
+    live *l = calloc(1, sizeof(*l));
+    size_t b = bucket_of(id);
+
+    if (!l)
+        return NULL;
+    l->timer = mt_timer_new(runs->options.loop, on_live_timer, l);
+    if (!l->timer) {
+        free(l);
+        return NULL;
+    }
+    (void)snprintf(l->id, sizeof(l->id), "%s", id);
+    l->runs = runs;
+    l->limits = *limits;
+    l->plan.max = MT_FRAME_RUNNER_MAX;
+    l->phases.max = 16384;
+    l->next = runs->buckets[b];
+    runs->buckets[b] = l;
+    return l;
+}
+
+static void forget(live *l)
+{
+    live **at = &l->runs->buckets[bucket_of(l->id)];
+
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    mt_frame_conn_close(l->conn);
+    mt_timer_free(l->timer);
+    mt_buf_done(&l->plan);
+    mt_buf_done(&l->phases);
+    free(l);
+}
+
+// ---- what a run has told, to the store ----
+
+struct applied {
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    bool ended;
+    int result;
+};
+
+static void follow(live *l);
+
+// On the loop: the store has (or could not take) a change.
+static void on_applied(void *data)
+{
+    struct applied *a = data;
+    live *l = find(a->runs, a->id);
+
+    if (l && a->result < 0) {
+        // The journal still has it: read it again when the store may be able to write.
+        l->stored = 0;
+        l->ending = false;
+        mt_buf_clear(&l->phases);
+        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
+    } else if (l && a->ended) {
+        mt_runs_release(a->runs, &l->limits);
+        forget(l);
+    }
+    free(a);
+}
+
+// On the store's writer thread.
+static void on_stored(int result, const mt_err *err, void *data)
+{
+    struct applied *a = data;
+
+    a->result = result;
+    if (result < 0)
+        mt_log(MT_LOG_ERROR, "cannot store what happened to a run", {"run", a->id},
+               {"error", mt_err_sentence(err)});
+    if (mt_loop_post(a->runs->options.loop, on_applied, a) < 0)
+        free(a); // out of memory: the next restart reads the journal
+}
+
+static void apply(live *l, uint64_t seq, mt_run_change *change)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
+    struct applied *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        a->runs = l->runs;
+        memcpy(a->id, l->id, sizeof(a->id));
+        a->ended = change->ended;
+        (void)mt_buf_addf(&phases, "[%s]", mt_buf_str(&l->phases));
+        change->phases = phases.failed ? NULL : mt_buf_str(&phases);
+        if (mt_store_run_apply(l->runs->options.store, l->id, (int64_t)seq, change, on_stored, a,
+                               &err) == 0) {
+            l->ending = l->ending || change->ended;
+            return;
+        }
+        free(a);
+    }
+    mt_log(MT_LOG_ERROR, "cannot queue what happened to a run", {"run", l->id},
+           {"error", mt_err_sentence(err)});
+    mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
+}
+
+// The end of a run that no journal tells: it never became a machine, or its journal is lost.
+static void end_here(live *l, mt_end_reason reason, const char *sentence)
+{
+    mt_run_change change = {
+        .ended = true,
+        .status = reason == MT_END_TERMINATED ? "Finished" : "Error",
+        .end_reason = mt_end_reason_word(reason),
+        .failure_details = sentence,
+        .terminated_by = reason == MT_END_TERMINATED ? l->by : NULL,
+    };
+
+    if (!l->ending)
+        apply(l, 0, &change);
+}
+
+static const char *limits_list(uint32_t bits, mt_buf *b)
+{
+    static const struct {
+        uint32_t bit;
+        const char *word;
+    } WORDS[] = {{MT_LIMIT_MEMORY, "memory"}, {MT_LIMIT_PIDS, "pids"}, {MT_LIMIT_DISK, "disk"}};
+
+    (void)mt_buf_addc(b, '[');
+    for (size_t i = 0; i < MT_ARRAY_SIZE(WORDS); i++)
+        if (bits & WORDS[i].bit)
+            (void)mt_buf_addf(b, "%s\"%s\"", b->len > 1 ? "," : "", WORDS[i].word);
+    (void)mt_buf_addc(b, ']');
+    return mt_buf_str(b);
+}
+
+static char *dup_clean(mt_str s)
+{
+    return s.len ? mt_str_dup(s) : NULL;
+}
+
+static void apply_ended(live *l, const mt_record *r)
+{
+    const mt_ended *e = &r->ended;
+    _cleanup_buf_ mt_buf limits = MT_BUF_INIT(256);
+    _cleanup_free_ char *details = dup_clean(e->failure_details);
+    _cleanup_free_ char *by = dup_clean(e->terminated_by);
+    mt_run_change change = {
+        .ended = true,
+        .status = mt_run_status_word(e->status),
+        .end_reason = mt_end_reason_word(e->reason),
+        .failure_details = details ? details : "",
+        .limits_reached = limits_list(e->limits_reached, &limits),
+        .terminated_by = by,
+        .limit_ms = e->limit_ms,
+        .signal = (int)e->signal,
+        .memory_peak_bytes = (int64_t)e->memory_peak,
+        .cpu_us = (int64_t)e->cpu_us,
+        .ended_us = r->time_us,
+    };
+
+    mt_log(MT_LOG_INFO, "run ended", {"run", l->id}, {"status", change.status},
+           {"reason", change.end_reason});
+    apply(l, r->seq, &change);
+}
+
+static void on_record(live *l, const mt_record *r)
+{
+    if (r->type == MT_REC_PHASE) {
+        mt_jw w;
+
+        mt_jw_init(&w, &l->phases, 0);
+        if (l->phases.len)
+            (void)mt_buf_addc(&l->phases, ',');
+        mt_jw_begin_object(&w);
+        mt_jw_member_str(&w, "name", r->phase.name);
+        mt_jw_member_int(&w, "us", (int64_t)r->phase.us);
+        mt_jw_end_object(&w);
+    }
+    if (r->seq <= l->stored)
+        return;
+    if (r->type == MT_REC_READY) {
+        mt_run_change change = {.ready = true, .ready_us = r->time_us};
+
+        l->stored = r->seq;
+        apply(l, r->seq, &change);
+    } else if (r->type == MT_REC_ENDED && !l->ending) {
+        l->stored = r->seq;
+        apply_ended(l, r);
+    } else if (r->type == MT_REC_NOTE) {
+        _cleanup_free_ char *text = mt_str_dup(r->note.text);
+
+        mt_log(MT_LOG_INFO, "note of a run", {"run", l->id}, {"note", text});
+    }
+}
+
+// ---- the supervisor's socket, and the journal file behind it ----
+
+// Reads the rest of the story from the file. False when there is no end in it.
+static bool read_journal(live *l)
+{
+    char path[MT_ID_TEXT + 16];
+    _cleanup_close_ int fd = -1;
+    mt_journal_reader *reader = NULL;
+    mt_record record;
+
+    (void)snprintf(path, sizeof(path), "%s/journal", l->id);
+    fd = openat(l->runs->options.runs_dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || mt_journal_reader_new(fd, &reader, NULL) < 0)
+        return false;
+    mt_buf_clear(&l->phases);
+    while (!l->ending && mt_journal_next(reader, 0, &record, NULL, NULL) > 0)
+        on_record(l, &record);
+    mt_journal_reader_free(reader);
+    return l->ending;
+}
+
+static void send_runner(mt_runs *runs, mt_buf *b)
+{
+    if (!runs->runner || mt_frame_conn_send(runs->runner, b) == 0)
+        return;
+    mt_frame_conn_close(MT_TAKE_PTR(runs->runner));
+    mt_timer_in_ms(runs->runner_timer, RUNNER_RETRY_MS);
+}
+
+static void sweep(live *l)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    l->state = SWEEPING;
+    l->tag = ++l->runs->next_tag;
+    (void)mt_put_sweep(&b, l->tag, l->id, false);
+    send_runner(l->runs, &b); // without a runner: sent when it is back
+}
+
+static void swept(live *l)
+{
+    if (read_journal(l) || l->ending)
+        return;
+    end_here(l, MT_END_SUPERVISOR_LOST,
+             "the run's supervisor is gone and its journal does not say how the run ended");
+}
+
+static void follow_failed(live *l)
+{
+    if (read_journal(l))
+        return;
+    if (++l->tries < FOLLOW_TRIES)
+        mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
+    else
+        sweep(l);
+}
+
+static void on_run_frame(const mt_frame *frame, void *data)
+{
+    live *l = data;
+    mt_record record;
+
+    if (frame->type == MT_FRAME_RECORD &&
+        mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
+        on_record(l, &record);
+}
+
+static void on_run_closed(void *data)
+{
+    live *l = data;
+
+    l->conn = NULL;
+    if (!l->ending)
+        follow_failed(l);
+}
+
+static void send_terminate(live *l)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    if (!l->conn || !l->by[0] || l->terminate_sent)
+        return;
+    (void)mt_put_terminate(&b, l->by);
+    l->terminate_sent = mt_frame_conn_send(l->conn, &b) == 0;
+}
+
+static void follow(live *l)
+{
+    static const mt_frame_conn_events EVENTS = {on_run_frame, on_run_closed};
+    _cleanup_close_ int dir =
+        openat(l->runs->options.runs_dirfd, l->id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+    char path[64];
+
+    l->state = FOLLOWED;
+    if (dir < 0) {
+        follow_failed(l);
+        return;
+    }
+    // By way of the folder's fd: the state folder's path may be too long for a socket address.
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/sock", dir);
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    if (mt_frame_conn_open(l->runs->options.loop, path, MT_FRAME_SUPERVISOR_MAX, &EVENTS, l,
+                           &l->conn) < 0) {
+        follow_failed(l);
+        return;
+    }
+    l->tries = 0;
+    l->terminate_sent = false;
+    mt_buf_clear(&l->phases);
+    (void)mt_put_attach(&b, 0);
+    if (mt_frame_conn_send(l->conn, &b) == 0)
+        send_terminate(l);
+}
+
+// ---- the runner's socket ----
+
+static void send_start(live *l)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_RUNNER_MAX);
+
+    l->state = SENT;
+    l->tag = ++l->runs->next_tag;
+    (void)mt_put_start(&b, l->tag, (mt_str){mt_buf_str(&l->plan), l->plan.len});
+    send_runner(l->runs, &b);
+}
+
+static void on_live_timer(mt_timer *timer, void *data)
+{
+    live *l = data;
+
+    if (l->ending)
+        return;
+    if (l->state == FOLLOWED)
+        follow(l);
+    else if (l->state == SWEEPING)
+        swept(l);
+    else
+        end_here(l, MT_END_TIMEOUT,
+                 "out of time while starting: the runner did not take the run; mt doctor tells "
+                 "what is wrong with it");
+}
+
+static void ask_info(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_hello(&b, 0);
+    send_runner(runs, &b);
+}
+
+static void on_failed(mt_runs *runs, const mt_frame *frame)
+{
+    live *l = find_tag(runs, frame->tag);
+    mt_code code;
+    mt_str sentence;
+    _cleanup_free_ char *text = NULL;
+
+    if (!l || mt_get_failed(frame, &code, &sentence) < 0)
+        return;
+    if (l->state == SWEEPING) {
+        swept(l);
+    } else if (code == MT_E_ALREADY_EXISTS) {
+        follow(l); // the runner took it before a restart of this server
+    } else {
+        text = mt_str_dup(sentence);
+        end_here(l, MT_END_START_FAILED, text ? text : "the runner could not start it");
+    }
+}
+
+static void store_info(mt_runs *runs, const mt_frame *frame)
+{
+    _cleanup_arena_ mt_arena *arena = mt_arena_new(MT_FRAME_REPLY_MAX);
+    mt_info info;
+
+    if (!arena || mt_get_info(frame, &info, arena) < 0)
+        return;
+    (void)pthread_mutex_lock(&runs->lock);
+    mt_buf_clear(&runs->info);
+    (void)mt_buf_add(&runs->info, frame->payload, frame->payload_len);
+    runs->info_us = mt_monotonic_us();
+    runs->info_answered = runs->info_asked;
+    runs->memory_cap = info.memory_cap_bytes;
+    runs->disk_cap = info.scratch_bytes;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
+static void on_runner_frame(const mt_frame *frame, void *data)
+{
+    mt_runs *runs = data;
+    char id[MT_ID_TEXT];
+    live *l;
+
+    switch (frame->type) {
+    case MT_FRAME_INFO:
+        store_info(runs, frame);
+        break;
+    case MT_FRAME_FAILED:
+        on_failed(runs, frame);
+        break;
+    case MT_FRAME_STARTED:
+    case MT_FRAME_SWEPT:
+    case MT_FRAME_GONE:
+        if (mt_get_run_id(frame, id) < 0 || !(l = find(runs, id)) || l->ending)
+            break;
+        if (frame->type == MT_FRAME_STARTED) {
+            mt_timer_stop(l->timer);
+            mt_buf_done(&l->plan);
+            follow(l);
+        } else if (frame->type == MT_FRAME_SWEPT) {
+            swept(l);
+        } else if (!l->conn) {
+            swept(l);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static void set_runner_there(mt_runs *runs, bool there)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    runs->runner_there = there;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
+static void on_runner_closed(void *data)
+{
+    mt_runs *runs = data;
+
+    runs->runner = NULL;
+    set_runner_there(runs, false);
+    mt_log_plain(MT_LOG_WARNING, "the runner is gone; its runs go on, new ones wait for it");
+    mt_timer_in_ms(runs->runner_timer, RUNNER_RETRY_MS);
+}
+
+static void connect_runner(mt_timer *timer, void *data)
+{
+    static const mt_frame_conn_events EVENTS = {on_runner_frame, on_runner_closed};
+    mt_runs *runs = data;
+    int r = mt_frame_conn_open(runs->options.loop, runs->runner_socket, MT_FRAME_REPLY_MAX, &EVENTS,
+                               runs, &runs->runner);
+
+    if (r < 0) {
+        if (!runs->was_connected) {
+            runs->was_connected = true; // said once
+            mt_log(MT_LOG_WARNING, "cannot reach the runner yet", {"socket", runs->runner_socket},
+                   {"error", strerror(-r)});
+        }
+        mt_timer_in_ms(runs->runner_timer, RUNNER_RETRY_MS);
+        return;
+    }
+    runs->was_connected = true;
+    set_runner_there(runs, true);
+    ask_info(runs);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        live *next;
+
+        for (live *l = runs->buckets[i]; l; l = next) {
+            next = l->next;
+            if (l->state == NEW || l->state == SENT)
+                send_start(l);
+            else if (l->state == SWEEPING)
+                sweep(l);
+        }
+    }
+}
+
+// ---- the doors for other threads ----
+
+struct start {
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    mt_plan_limits limits;
+    int64_t deadline_ns;
+    mt_buf plan;
+};
+
+static void start_posted(void *data)
+{
+    struct start *s = data;
+    live *l = add(s->runs, s->id, &s->limits);
+
+    if (!l) {
+        mt_log(MT_LOG_ERROR, "out of memory: a run is started at the next restart", {"run", s->id});
+        mt_buf_done(&s->plan);
+        free(s);
+        return;
+    }
+    l->plan = s->plan;
+    mt_timer_at(l->timer, s->deadline_ns);
+    if (s->runs->runner)
+        send_start(l);
+    free(s);
+}
+
+int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
+{
+    struct start *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return mt_fail_oom(err);
+    s->runs = runs;
+    s->limits = plan->limits;
+    s->deadline_ns = plan->deadline_ns;
+    s->plan.max = MT_FRAME_RUNNER_MAX;
+    (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
+    if (mt_plan_encode(plan, &s->plan, err) < 0 ||
+        (mt_loop_post(runs->options.loop, start_posted, s) < 0 && mt_fail_oom(err) < 0)) {
+        mt_buf_done(&s->plan);
+        free(s);
+        return -1;
+    }
+    return 0;
+}
+
+struct stop {
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    char by[MT_STORE_NAME];
+};
+
+static void terminate_posted(void *data)
+{
+    struct stop *s = data;
+    live *l = find(s->runs, s->id);
+
+    if (l && !l->ending) {
+        if (!l->by[0])
+            memcpy(l->by, s->by, sizeof(l->by));
+        if (l->state == NEW) {
+            char sentence[MT_STORE_NAME + 16];
+
+            (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
+            end_here(l, MT_END_TERMINATED, sentence);
+        } else {
+            send_terminate(l);
+        }
+    }
+    free(s);
+}
+
+int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err)
+{
+    struct stop *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return mt_fail_oom(err);
+    s->runs = runs;
+    (void)snprintf(s->id, sizeof(s->id), "%s", run_id);
+    (void)snprintf(s->by, sizeof(s->by), "%s", by);
+    if (mt_loop_post(runs->options.loop, terminate_posted, s) < 0) {
+        free(s);
+        return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
+{
+    int r = 0;
+
+    (void)pthread_mutex_lock(&runs->lock);
+    if (runs->promised_runs >= runs->options.max_live_runs)
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "%lld runs are live, the most that this server takes at once",
+                    (long long)runs->promised_runs);
+    else if (runs->memory_cap &&
+             runs->promised_memory + limits->memory_bytes > OVERCOMMIT * runs->memory_cap)
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "the memory promised to live runs is at its ceiling (%d times what they may "
+                    "use together)",
+                    OVERCOMMIT);
+    else if (runs->disk_cap &&
+             runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
+             runs->promised_runs > 0)
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "the disk promised to live runs is at its ceiling (%d times the scratch disk)",
+                    OVERCOMMIT);
+    if (r == 0) {
+        runs->promised_runs++;
+        runs->promised_memory += limits->memory_bytes;
+        runs->promised_disk += limits->disk_bytes;
+    }
+    (void)pthread_mutex_unlock(&runs->lock);
+    return r;
+}
+
+void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    runs->promised_runs--;
+    runs->promised_memory -= limits->memory_bytes;
+    runs->promised_disk -= limits->disk_bytes;
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
+static void ask_info_posted(void *data)
+{
+    ask_info(data);
+}
+
+int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err)
+{
+    struct timespec until;
+    mt_frame frame = {.type = MT_FRAME_INFO};
+    uint64_t mine;
+    uint8_t *copy = NULL;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += INFO_WAIT_MS / 1000;
+    (void)pthread_mutex_lock(&runs->lock);
+    mine = ++runs->info_asked;
+    (void)mt_loop_post(runs->options.loop, ask_info_posted, runs);
+    while (runs->info_answered < mine && runs->runner_there)
+        if (pthread_cond_timedwait(&runs->info_changed, &runs->lock, &until) == ETIMEDOUT)
+            break;
+    if (runs->info_answered >= mine && (copy = mt_arena_alloc(arena, runs->info.len + 1)) != NULL) {
+        memcpy(copy, mt_buf_str(&runs->info), runs->info.len);
+        frame.payload = copy;
+        frame.payload_len = runs->info.len;
+    }
+    (void)pthread_mutex_unlock(&runs->lock);
+    if (!copy || mt_get_info(&frame, ret, arena) < 0)
+        return mt_fail(err, MT_E_UNAVAILABLE,
+                       "the runner does not answer: is mt-runner up? (its log says more)");
+    return 0;
+}
+
+static bool image_in(mt_runs *runs, mt_arena *arena, const char *name,
+                     char ret_digest[MT_DIGEST_LEN + 1])
+{
+    mt_frame frame = {.type = MT_FRAME_INFO};
+    mt_info info;
+    bool fresh;
+
+    (void)pthread_mutex_lock(&runs->lock);
+    fresh = runs->info_us && mt_monotonic_us() - runs->info_us < INFO_FRESH_US;
+    frame.payload =
+        fresh ? (uint8_t *)mt_arena_strndup(arena, mt_buf_str(&runs->info), runs->info.len) : NULL;
+    frame.payload_len = runs->info.len;
+    (void)pthread_mutex_unlock(&runs->lock);
+    if (!frame.payload || mt_get_info(&frame, &info, arena) < 0)
+        return false;
+    for (uint32_t i = 0; i < info.image_count; i++) {
+        if (!mt_str_eq(info.images[i].name, name) || info.images[i].digest.len != MT_DIGEST_LEN)
+            continue;
+        memcpy(ret_digest, info.images[i].digest.data, MT_DIGEST_LEN);
+        ret_digest[MT_DIGEST_LEN] = '\0';
+        return true;
+    }
+    return false;
+}
+
+int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1], mt_err **err)
+{
+    _cleanup_arena_ mt_arena *arena = mt_arena_new(4 * (size_t)MT_FRAME_REPLY_MAX);
+    _cleanup_buf_ mt_buf names = MT_BUF_INIT(4096);
+    mt_info info;
+
+    if (!arena)
+        return mt_fail_oom(err);
+    if (image_in(runs, arena, name, ret_digest))
+        return 0;
+    if (mt_runs_info(runs, arena, &info, err) < 0)
+        return -1;
+    if (image_in(runs, arena, name, ret_digest))
+        return 0;
+    for (uint32_t i = 0; i < info.image_count; i++)
+        (void)mt_buf_addf(&names, "%s%.*s", i ? ", " : "", (int)info.images[i].name.len,
+                          info.images[i].name.data);
+    return mt_fail_field(err, MT_E_NOT_FOUND, "image",
+                         "no image '%s' on this server; it has: %s (mt-image build %s makes it)",
+                         name, names.len ? mt_buf_str(&names) : "none", name);
+}
+
+// ---- making and taking up ----
+
+int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err)
+{
+    mt_runs *runs = calloc(1, sizeof(*runs));
+    pthread_condattr_t attr;
+
+    if (!runs)
+        return mt_fail_oom(err);
+    runs->options = *options;
+    runs->info.max = MT_FRAME_REPLY_MAX;
+    (void)pthread_mutex_init(&runs->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&runs->info_changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    runs->runner_socket = strdup(options->runner_socket);
+    runs->runner_timer = mt_timer_new(options->loop, connect_runner, runs);
+    if (!runs->runner_socket || !runs->runner_timer) {
+        mt_runs_free(runs);
+        return mt_fail_oom(err);
+    }
+    mt_timer_in_ms(runs->runner_timer, 0);
+    *ret = runs;
+    return 0;
+}
+
+void mt_runs_free(mt_runs *runs)
+{
+    if (!runs)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (runs->buckets[i])
+            forget(runs->buckets[i]);
+    mt_frame_conn_close(runs->runner);
+    mt_timer_free(runs->runner_timer);
+    mt_buf_done(&runs->info);
+    free(runs->runner_socket);
+    (void)pthread_cond_destroy(&runs->info_changed);
+    (void)pthread_mutex_destroy(&runs->lock);
+    free(runs);
+}
+
+static bool has_folder(mt_runs *runs, const char *id)
+{
+    return faccessat(runs->options.runs_dirfd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// Puts the plan of a run that the runner may not have seen into its entry. A plan that cannot be
+// made any more (its file system is gone) ends the run with that sentence.
+static void replan(live *l, const mt_run *run)
+{
+    _cleanup_arena_ mt_arena *arena = mt_arena_new(64 << 20);
+    _cleanup_err_ mt_err *err = NULL;
+    mt_plan plan;
+
+    if (!arena)
+        (void)mt_fail_oom(&err);
+    else if (mt_run_plan(l->runs->options.store, run, l->runs->options.limits, arena, &plan,
+                         &err) == 0)
+        (void)mt_plan_encode(&plan, &l->plan, &err);
+    if (err) {
+        end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
+    } else {
+        l->limits = plan.limits;
+        mt_timer_at(l->timer, plan.deadline_ns);
+    }
+}
+
+int mt_runs_adopt(mt_runs *runs, mt_err **err)
+{
+    mt_run_list list = {0};
+
+    if (mt_store_run_live(runs->options.store, &list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < list.count; i++) {
+        const mt_run *run = &list.items[i];
+        _cleanup_capsule_def_ mt_capsule_def def = MT_CAPSULE_DEF_INIT;
+        mt_plan_limits limits = {0};
+        live *l;
+
+        if (mt_run_definition(run, runs->options.limits, &def, NULL) == 0)
+            limits = mt_run_limits(&def, runs->options.limits);
+        l = add(runs, run->id, &limits);
+        if (!l) {
+            mt_run_list_done(&list);
+            return mt_fail_oom(err);
+        }
+        l->stored = (uint64_t)run->seq;
+        memcpy(l->by, run->stop_requested_by, sizeof(l->by));
+        runs->promised_runs++;
+        runs->promised_memory += limits.memory_bytes;
+        runs->promised_disk += limits.disk_bytes;
+        if (has_folder(runs, run->id))
+            follow(l);
+        else
+            replan(l, run);
+    }
+    if (list.count) {
+        char count[24];
+
+        (void)snprintf(count, sizeof(count), "%zu", list.count);
+        mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
+    }
+    mt_run_list_done(&list);
+    return 0;
+}

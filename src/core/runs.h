@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live runs: hands plans to mt-runner, follows each run's supervisor and writes what happens to the
+// store. It takes up again, at start, every run that had not ended. The journal is the truth: a run
+// here is only what its journal has told so far.
+//
+// Threads: the links belong to the loop's thread. mt_runs_start(), mt_runs_terminate(),
+// mt_runs_info() and the admission functions may be called from any other thread.
+#pragma once
+
+#include "base/loop.h"
+#include "capsule/plan.h"
+#include "capsule/protocol.h"
+#include "mtr/kinds.h"
+#include "store/store.h"
+
+typedef struct mt_runs mt_runs;
+
+typedef struct mt_runs_options {
+    mt_loop *loop;
+    mt_store *store;
+    const char *runner_socket;
+    int runs_dirfd; // STATE/runs; stays the caller's
+    const mt_mtr_server *limits;
+    int64_t max_live_runs;
+} mt_runs_options;
+
+int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
+void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
+// Takes up every run that the store says has not ended. Once, before requests are served.
+int mt_runs_adopt(mt_runs *runs, mt_err **err);
+
+// Room for one more run: 0, or capacityExceeded naming the ceiling. What is promised here is given
+// back by mt_runs_release() (the start failed) or when the run ends.
+int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err);
+void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
+
+// Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
+int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
+// Asks for the end of a run, in any state. What comes of it is told by the run.
+int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err);
+
+// What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
+// unavailable when the runner cannot be reached. Everything goes into arena.
+int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err);
+// The digest of an image by name; notFound names the images that are there.
+int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1],
+                  mt_err **err);

@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values: counting, building, access, equality.
+#include "json/json-internal.h"
+
+#include "base/id.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum { INDEX_FROM = 8 };
+
+static mt_json constants[] = {
+    {.kind = MT_JSON_NULL, .constant = true},
+    {.kind = MT_JSON_BOOL, .constant = true},
+    {.kind = MT_JSON_BOOL, .constant = true, .truth = true},
+};
+
+// --- counting ---
+
+mt_json *mt_json_ref(const mt_json *v)
+{
+    mt_json *own = (mt_json *)v;
+
+    if (own && !own->constant)
+        (void)__atomic_add_fetch(&own->refs, 1, __ATOMIC_RELAXED);
+    return own;
+}
+
+// Drops one reference. A container whose last one it was joins the list instead of being entered:
+// how deep a document is must not become how deep the stack is.
+static void drop(mt_json *v, json_box **dying)
+{
+    if (!v || v->constant || __atomic_sub_fetch(&v->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    if (json_is_box(v)) {
+        json_box_of(v)->link = *dying;
+        *dying = json_box_of(v);
+    } else {
+        free(v);
+    }
+}
+
+mt_json *mt_json_unref(mt_json *v)
+{
+    json_box *dying = NULL;
+
+    drop(v, &dying);
+    while (dying) {
+        json_box *box = dying;
+
+        dying = box->link;
+        for (size_t i = 0; i < box->count; i++) {
+            if (box->head.kind == MT_JSON_OBJECT) {
+                drop(box->members[i].name, &dying);
+                drop(box->members[i].value, &dying);
+            } else {
+                drop(box->items[i], &dying);
+            }
+        }
+        free(box->items);
+        free(box->index);
+        free(box);
+    }
+    return NULL;
+}
+
+// --- names of an object ---
+
+static uint64_t hash_key[2];
+
+static void hash_key_make(void)
+{
+    mt_random_bytes(hash_key, sizeof(hash_key));
+}
+
+#define ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1], v[1] = ROTL(v[1], 13), v[1] ^= v[0], v[0] = ROTL(v[0], 32);
+    v[2] += v[3], v[3] = ROTL(v[3], 16), v[3] ^= v[2];
+    v[0] += v[3], v[3] = ROTL(v[3], 21), v[3] ^= v[0];
+    v[2] += v[1], v[1] = ROTL(v[1], 17), v[1] ^= v[2], v[2] = ROTL(v[2], 32);
+}
+
+static void sip_word(uint64_t v[4], uint64_t word)
+{
+    v[3] ^= word;
+    sip_round(v);
+    v[0] ^= word;
+}
+
+// SipHash-1-3 under a key of this process.
+static uint32_t hash(mt_str s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t word = 0, v[4];
+    size_t left = s.len;
+
+    (void)pthread_once(&once, hash_key_make);
+    v[0] = hash_key[0] ^ 0x736f6d6570736575u;
+    v[1] = hash_key[1] ^ 0x646f72616e646f6du;
+    v[2] = hash_key[0] ^ 0x6c7967656e657261u;
+    v[3] = hash_key[1] ^ 0x7465646279746573u;
+    for (; left >= 8; left -= 8) {
+        memcpy(&word, s.data + s.len - left, 8);
+        sip_word(v, word);
+    }
+    word = (uint64_t)s.len << 56;
+    for (size_t i = 0; i < left; i++)
+        word |= (uint64_t)(unsigned char)s.data[s.len - left + i] << (8 * i);
+    sip_word(v, word);
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        sip_round(v);
+    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
+}
+
+static mt_str name_of(const json_box *box, size_t i)
+{
+    const json_text *name = json_text_of(box->members[i].name);
+
+    return (mt_str){name->data, name->len};
+}
+
+static bool same(mt_str a, mt_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static void index_put(json_box *box, size_t position)
+{
+    uint32_t slot = hash(name_of(box, position)) & box->index_mask;
+
+    while (box->index[slot])
+        slot = (slot + 1) & box->index_mask;
+    box->index[slot] = (uint32_t)position + 1;
+}
+
+// After a push: keeps the table under half full.
+static int index_grow(json_box *box)
+{
+    size_t size = box->index ? (size_t)box->index_mask + 1 : 0, wanted = size;
+    uint32_t *index;
+
+    if (box->count <= INDEX_FROM)
+        return 0;
+    while (wanted < 2 * box->count)
+        wanted = wanted ? wanted * 2 : 64;
+    if (wanted > UINT32_MAX / 2)
+        return -EMSGSIZE;
+    if (wanted == size) {
+        index_put(box, box->count - 1);
+        return 0;
+    }
+    index = calloc(wanted, sizeof(*index));
+    if (!index)
+        return -ENOMEM;
+    free(box->index);
+    box->index = index;
+    box->index_mask = (uint32_t)wanted - 1;
+    for (size_t i = 0; i < box->count; i++)
+        index_put(box, i);
+    return 0;
+}
+
+size_t json_box_find(const json_box *box, mt_str name)
+{
+    if (!box->index) {
+        for (size_t i = 0; i < box->count; i++) {
+            if (same(name_of(box, i), name))
+                return i;
+        }
+        return SIZE_MAX;
+    }
+    for (uint32_t slot = hash(name) & box->index_mask; box->index[slot];
+         slot = (slot + 1) & box->index_mask) {
+        size_t position = box->index[slot] - 1;
+
+        if (same(name_of(box, position), name))
+            return position;
+    }
+    return SIZE_MAX;
+}
+
+// --- making ---
+
+json_text *json_text_new(mt_json_kind kind, size_t len)
+{
+    json_text *t = len < SIZE_MAX / 2 ? malloc(sizeof(*t) + len + 1) : NULL;
+
+    if (!t)
+        return NULL;
+    t->head = (mt_json){.refs = 1, .kind = (uint8_t)kind};
+    t->len = len;
+    t->data[len] = '\0';
+    return t;
+}
+
+mt_json *json_box_new(mt_json_kind kind)
+{
+    json_box *box = calloc(1, sizeof(*box));
+
+    if (!box)
+        return NULL;
+    box->head = (mt_json){.refs = 1, .kind = (uint8_t)kind};
+    box->height = 1;
+    return &box->head;
+}
+
+static int box_reserve(json_box *box, size_t cap)
+{
+    size_t size = box->head.kind == MT_JSON_OBJECT ? sizeof(json_member) : sizeof(mt_json *);
+    void *items;
+
+    if (cap <= box->cap)
+        return 0;
+    if (cap > SIZE_MAX / 2 / size)
+        return -ENOMEM;
+    items = realloc(box->items, cap * size);
+    if (!items)
+        return -ENOMEM;
+    box->items = items;
+    box->cap = cap;
+    return 0;
+}
+
+int json_box_push(json_box *box, mt_json *name, mt_json *value)
+{
+    int r = 0;
+
+    if (box->count == box->cap)
+        r = box_reserve(box, box->cap ? box->cap * 2 : 4);
+    if (r < 0)
+        return r;
+    if (box->head.kind == MT_JSON_ARRAY) {
+        box->items[box->count++] = value;
+        return 0;
+    }
+    box->members[box->count++] = (json_member){name, value};
+    r = index_grow(box);
+    if (r < 0)
+        box->count--;
+    return r;
+}
+
+mt_json *mt_json_new_null(void)
+{
+    return &constants[0];
+}
+
+mt_json *mt_json_new_bool(bool value)
+{
+    return &constants[value ? 2 : 1];
+}
+
+static mt_json *new_verbatim(mt_json_kind kind, const char *data, size_t len)
+{
+    json_text *t = json_text_new(kind, len);
+
+    if (!t)
+        return NULL;
+    if (len > 0)
+        memcpy(t->data, data, len);
+    return &t->head;
+}
+
+mt_json *mt_json_new_int(int64_t value)
+{
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%lld", (long long)value);
+
+    return new_verbatim(MT_JSON_NUMBER, text, (size_t)len);
+}
+
+mt_json *mt_json_new_number(mt_str source)
+{
+    return json_number_valid(source) ? new_verbatim(MT_JSON_NUMBER, source.data, source.len) : NULL;
+}
+
+mt_json *mt_json_new_string(mt_str value)
+{
+    _cleanup_buf_ mt_buf clean = MT_BUF_INIT(SIZE_MAX / 2);
+
+    if (mt_utf8_valid(value.data, value.len))
+        return new_verbatim(MT_JSON_STRING, value.data, value.len);
+    if (mt_utf8_add_clean(&clean, value.data, value.len) < 0)
+        return NULL;
+    return new_verbatim(MT_JSON_STRING, clean.data, clean.len);
+}
+
+mt_json *mt_json_new_text(const char *value)
+{
+    return value ? mt_json_new_string(mt_str_of(value)) : mt_json_new_null();
+}
+
+mt_json *mt_json_new_object(void)
+{
+    return json_box_new(MT_JSON_OBJECT);
+}
+
+mt_json *mt_json_new_array(void)
+{
+    return json_box_new(MT_JSON_ARRAY);
+}
+
+mt_json *mt_json_copy(const mt_json *v)
+{
+    _cleanup_json_ mt_json *copy = NULL;
+    const json_box *from = json_box_of(v);
+    json_box *to;
+
+    if (!json_is_box(v))
+        return mt_json_ref(v);
+    copy = json_box_new(v->kind);
+    if (!copy)
+        return NULL;
+    to = json_box_of(copy);
+    to->height = from->height;
+    copy->failed = v->failed;
+    if (box_reserve(to, from->count) < 0)
+        return NULL;
+    for (size_t i = 0; i < from->count; i++) {
+        bool object = v->kind == MT_JSON_OBJECT;
+        mt_json *name = object ? from->members[i].name : NULL;
+        mt_json *value = object ? from->members[i].value : from->items[i];
+
+        if (json_box_push(to, name, value) < 0)
+            return NULL;
+        (void)mt_json_ref(name);
+        (void)mt_json_ref(value);
+    }
+    return MT_TAKE_PTR(copy);
+}
+
+// --- building ---
+
+static int give_up(mt_json *parent, mt_json *child, int r)
+{
+    (void)mt_json_unref(child);
+    if (parent)
+        parent->failed = true;
+    return r;
+}
+
+// Whether parent may take child: 0 or the errno that fits.
+static int check_child(const mt_json *parent, const mt_json *child)
+{
+    if (!parent || !child || child->failed)
+        return -ENOMEM;
+    assert(__atomic_load_n(&parent->refs, __ATOMIC_RELAXED) == 1);
+    assert(!__atomic_load_n(&parent->held, __ATOMIC_RELAXED));
+    if (json_is_box(child) && json_box_of(child)->height + 1 > MT_JSON_DEPTH_MAX)
+        return -EMSGSIZE;
+    return 0;
+}
+
+static void took_child(json_box *parent, mt_json *child)
+{
+    if (!child->constant)
+        __atomic_store_n(&child->held, true, __ATOMIC_RELAXED);
+    if (json_is_box(child))
+        parent->height = MT_MAX(parent->height, json_box_of(child)->height + 1);
+}
+
+int mt_json_append(mt_json *array, mt_json *child)
+{
+    int r = check_child(array, child);
+
+    assert(!array || array->kind == MT_JSON_ARRAY);
+    if (r == 0)
+        r = json_box_push(json_box_of(array), NULL, child);
+    if (r < 0)
+        return give_up(array, child, r);
+    took_child(json_box_of(array), child);
+    return 0;
+}
+
+int mt_json_set_str(mt_json *object, mt_str name, mt_json *child)
+{
+    int r = check_child(object, child);
+    json_box *box = json_box_of(object);
+    mt_json *key = NULL;
+    size_t at;
+
+    assert(!object || object->kind == MT_JSON_OBJECT);
+    if (r < 0)
+        return give_up(object, child, r);
+    key = mt_json_new_string(name);
+    if (!key)
+        return give_up(object, child, -ENOMEM);
+    at = json_box_find(box, mt_json_str(key));
+    if (at != SIZE_MAX) {
+        // A height may stay larger than it must be; it only bounds.
+        (void)mt_json_unref(box->members[at].value);
+        box->members[at].value = child;
+        (void)mt_json_unref(key);
+    } else if ((r = json_box_push(box, key, child)) < 0) {
+        (void)mt_json_unref(key);
+        return give_up(object, child, r);
+    }
+    took_child(box, child);
+    return 0;
+}
+
+int mt_json_set(mt_json *object, const char *name, mt_json *child)
+{
+    return mt_json_set_str(object, mt_str_of(name), child);
+}
+
+bool mt_json_ok(const mt_json *v)
+{
+    return v && !v->failed;
+}
+
+// --- access ---
+
+mt_json_kind mt_json_kind_of(const mt_json *v)
+{
+    return v ? (mt_json_kind)v->kind : MT_JSON_ABSENT;
+}
+
+const char *mt_json_kind_name(mt_json_kind kind)
+{
+    static const char *const names[] = {"nothing",  "null",   "a boolean", "a number",
+                                        "a string", "a list", "an object"};
+
+    return (size_t)kind < MT_ARRAY_SIZE(names) ? names[kind] : "nothing";
+}
+
+bool mt_json_as_bool(const mt_json *v, bool *ret)
+{
+    if (mt_json_kind_of(v) != MT_JSON_BOOL)
+        return false;
+    *ret = v->truth;
+    return true;
+}
+
+bool mt_json_is_true(const mt_json *v)
+{
+    return mt_json_kind_of(v) == MT_JSON_BOOL && v->truth;
+}
+
+bool mt_json_as_str(const mt_json *v, mt_str *ret)
+{
+    if (mt_json_kind_of(v) != MT_JSON_STRING)
+        return false;
+    *ret = mt_json_str(v);
+    return true;
+}
+
+mt_str mt_json_str(const mt_json *v)
+{
+    mt_json_kind kind = mt_json_kind_of(v);
+
+    if (kind != MT_JSON_STRING && kind != MT_JSON_NUMBER)
+        return MT_STR("");
+    return (mt_str){json_text_of(v)->data, json_text_of(v)->len};
+}
+
+const char *mt_json_text(const mt_json *v, const char *fallback)
+{
+    return mt_json_kind_of(v) == MT_JSON_STRING ? json_text_of(v)->data : fallback;
+}
+
+size_t mt_json_count(const mt_json *v)
+{
+    return json_is_box(v) ? json_box_of(v)->count : 0;
+}
+
+const mt_json *mt_json_at(const mt_json *array, size_t i)
+{
+    if (mt_json_kind_of(array) != MT_JSON_ARRAY || i >= json_box_of(array)->count)
+        return NULL;
+    return json_box_of(array)->items[i];
+}
+
+const mt_json *mt_json_get_str(const mt_json *object, mt_str name)
+{
+    size_t at;
+
+    if (mt_json_kind_of(object) != MT_JSON_OBJECT)
+        return NULL;
+    at = json_box_find(json_box_of(object), name);
+    return at == SIZE_MAX ? NULL : json_box_of(object)->members[at].value;
+}
+
+const mt_json *mt_json_get(const mt_json *object, const char *name)
+{
+    return mt_json_get_str(object, mt_str_of(name));
+}
+
+mt_str mt_json_name_at(const mt_json *object, size_t i)
+{
+    if (mt_json_kind_of(object) != MT_JSON_OBJECT || i >= json_box_of(object)->count)
+        return (mt_str){NULL, 0};
+    return name_of(json_box_of(object), i);
+}
+
+const mt_json *mt_json_value_at(const mt_json *object, size_t i)
+{
+    if (mt_json_kind_of(object) != MT_JSON_OBJECT || i >= json_box_of(object)->count)
+        return NULL;
+    return json_box_of(object)->members[i].value;
+}
+
+// --- pointer ---
+
+// One reference token with ~0 and ~1 undone; false for any other ~.
+static bool untilde(mt_str token, mt_buf *out)
+{
+    for (size_t i = 0; i < token.len; i++) {
+        char c = token.data[i];
+
+        if (c == '~') {
+            if (++i == token.len || (token.data[i] != '0' && token.data[i] != '1'))
+                return false;
+            c = token.data[i] == '0' ? '~' : '/';
+        }
+        (void)mt_buf_addc(out, c);
+    }
+    return !out->failed;
+}
+
+static const mt_json *step(const mt_json *v, mt_str token)
+{
+    _cleanup_buf_ mt_buf name = MT_BUF_INIT(SIZE_MAX / 2);
+    uint64_t i;
+
+    if (mt_json_kind_of(v) == MT_JSON_ARRAY) {
+        if (token.len > 1 && token.data[0] == '0')
+            return NULL;
+        return mt_parse_u64(token, SIZE_MAX, &i) ? mt_json_at(v, (size_t)i) : NULL;
+    }
+    if (!untilde(token, &name))
+        return NULL;
+    return mt_json_get_str(v, (mt_str){mt_buf_str(&name), name.len});
+}
+
+const mt_json *mt_json_pointer(const mt_json *v, mt_str pointer)
+{
+    const char *at = pointer.data, *end = pointer.data + pointer.len;
+
+    while (v && at < end) {
+        const char *slash;
+
+        if (*at++ != '/')
+            return NULL;
+        slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
+        if (!slash)
+            slash = end;
+        v = step(v, (mt_str){at, (size_t)(slash - at)});
+        at = slash;
+    }
+    return v;
+}
+
+// --- equality ---
+
+typedef struct pair {
+    const json_box *a, *b;
+    size_t next;
+} pair;
+
+// 1 equal, 0 not, -1: two containers of the same kind and size, whose content decides.
+static int compare_shallow(const mt_json *a, const mt_json *b)
+{
+    if (a == b)
+        return 1;
+    if (mt_json_kind_of(a) != mt_json_kind_of(b) || !a || !b)
+        return 0;
+    switch (a->kind) {
+    case MT_JSON_NULL:
+        return 1;
+    case MT_JSON_BOOL:
+        return a->truth == b->truth;
+    case MT_JSON_NUMBER:
+        return json_number_equal(mt_json_str(a), mt_json_str(b));
+    case MT_JSON_STRING:
+        return same(mt_json_str(a), mt_json_str(b));
+    default:
+        return json_box_of(a)->count == json_box_of(b)->count ? -1 : 0;
+    }
+}
+
+bool mt_json_equal(const mt_json *a, const mt_json *b)
+{
+    pair stack[MT_JSON_DEPTH_MAX];
+    size_t depth = 0;
+    int r = compare_shallow(a, b);
+
+    for (;;) {
+        pair *top;
+        size_t i;
+
+        if (r == 0)
+            return false;
+        if (r < 0)
+            stack[depth++] = (pair){json_box_of(a), json_box_of(b), 0};
+        while (depth > 0 && stack[depth - 1].next == stack[depth - 1].a->count)
+            depth--;
+        if (depth == 0)
+            return true;
+        top = &stack[depth - 1];
+        i = top->next++;
+        if (top->a->head.kind == MT_JSON_OBJECT) {
+            size_t j = json_box_find(top->b, name_of(top->a, i));
+
+            a = top->a->members[i].value;
+            b = j == SIZE_MAX ? NULL : top->b->members[j].value;
+        } else {
+            a = top->a->items[i];
+            b = top->b->items[i];
+        }
+        r = compare_shallow(a, b);
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking mt-init for a process: the user is looked up in the capsule's own files, line and
+// environment are laid out, and all of it goes over the control socket.
+#include "base/fd.h"
+#include "capsule/syscalls.h"
+#include "runner/supervisor-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+// A file of the capsule, which is hostile: no link, no other mount, no device, FIFO or endless
+// file.
+static int read_inside(const supervisor *s, const char *path, mt_buf *to)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+    };
+    _cleanup_close_ int fd = mt_sys_openat2(s->machine.root_fd, path, &how);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? mt_read_all(fd, to) : -EINVAL;
+}
+
+void sup_exec_paths(supervisor *s)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_EXEC_FILE_MAX);
+    mt_str defs;
+
+    (void)read_inside(s, "etc/login.defs", &text);
+    defs = (mt_str){mt_buf_str(&text), text.len};
+    mt_exec_login_path(defs, false, s->path);
+    mt_exec_login_path(defs, true, s->root_path);
+}
+
+static int find_user(const supervisor *s, const char *name, mt_exec_user *ret, mt_err **err)
+{
+    _cleanup_buf_ mt_buf passwd = MT_BUF_INIT(MT_EXEC_FILE_MAX),
+                         group = MT_BUF_INIT(MT_EXEC_FILE_MAX);
+    int r = read_inside(s, "etc/passwd", &passwd);
+
+    if (r < 0)
+        return mt_fail_errno(err, r, "cannot read /etc/passwd of the capsule");
+    // Without it there are no further groups, as for su.
+    (void)read_inside(s, "etc/group", &group);
+    return mt_exec_find_user((mt_str){mt_buf_str(&passwd), passwd.len},
+                             (mt_str){mt_buf_str(&group), group.len}, name, ret, err);
+}
+
+// Read-only for ever: mt-init maps it, and nothing it reads there can change.
+static int sealed_memfd(const char *name, const mt_buf *data)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -errno;
+    if (mt_write_full(fd, mt_buf_str(data), data->len) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+        (void)close(fd);
+        return -EIO;
+    }
+    return fd;
+}
+
+static int send_request(int socket, const mt_init_request *req, const int *fds, size_t count)
+{
+    char control[CMSG_SPACE(sizeof(int) * MT_INIT_FDS_MAX)] __attribute__((aligned(8))) = {0};
+    struct iovec vec = {(void *)(uintptr_t)req, sizeof(*req)};
+    struct msghdr msg = {.msg_iov = &vec,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(c), fds, sizeof(int) * count);
+    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+// block, error output, text, then the groups: their order is initwire.h's.
+static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
+                      const mt_exec_block *block, mt_err **err)
+{
+    int groups[MT_CGROUP_JOIN_MAX], fds[MT_INIT_FDS_MAX], r;
+    int joins = mt_cgroup_join_fds(s->res->cgroup, what->group, groups, err);
+    _cleanup_close_ int strings = -1, text = -1;
+    size_t count = 0;
+
+    if (joins < 0)
+        return -1;
+    strings = sealed_memfd("exec", &block->strings);
+    if (block->text.len)
+        text = sealed_memfd("text", &block->text);
+    fds[count++] = strings;
+    fds[count++] = what->err_fd;
+    if (block->text.len)
+        fds[count++] = text;
+    for (int i = 0; i < joins; i++)
+        fds[count++] = groups[i];
+    req->cgroup_count = (uint32_t)joins;
+    req->flags = MT_INIT_HAS_STDERR | (block->text.len ? (uint32_t)MT_INIT_HAS_TEXT : 0);
+    if (strings < 0 || (block->text.len && text < 0))
+        r = -ENOMEM;
+    else
+        r = send_request(s->machine.control_fd, req, fds, count);
+    for (int i = 0; i < joins; i++)
+        mt_close_fd(&groups[i]);
+    return r < 0 ? mt_fail_errno(err, r, "cannot reach the capsule's first process") : 0;
+}
+
+int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
+{
+    _cleanup_exec_block_ mt_exec_block block = MT_EXEC_BLOCK_INIT;
+    mt_exec_user user;
+    bool is_default = mt_streq(what->command->user, "maitento");
+    mt_exec_spec spec = {
+        .command = mt_str_of(what->command->command),
+        .arguments = what->command->arguments,
+        .argument_count = what->command->argument_count,
+        .user = &user,
+        .namespace_name = is_default ? s->plan->namespace_name : NULL,
+        .environment = (const mt_exec_setting *)s->plan->environment,
+        .environment_count = s->plan->environment_count,
+    };
+    mt_init_request req = {.type = MT_INIT_EXEC, .token = what->token};
+
+    _Static_assert(sizeof(mt_exec_setting) == sizeof(mt_plan_env), "the same two pointers");
+    if (find_user(s, what->command->user, &user, err) < 0)
+        return -1;
+    spec.path = user.uid == 0 ? s->root_path : s->path;
+    if (mt_exec_build(&spec, &block, err) < 0)
+        return -1;
+    req.block_bytes = block.strings.len;
+    req.argc = block.argc;
+    req.envc = block.envc;
+    req.uid = user.uid;
+    req.gid = user.gid;
+    req.group_count = user.group_count;
+    memcpy(req.groups, user.groups, sizeof(uint32_t) * user.group_count);
+    return send_block(s, what, &req, &block, err);
+}
+
+void sup_exec_failure(const supervisor *s, const mt_plan_command *command, const mt_init_reply *r,
+                      mt_buf *to)
+{
+    const char *why = strerror(r->error > 0 && r->error < 4096 ? r->error : EIO);
+
+    (void)s;
+    switch (r->stage) {
+    case MT_INIT_STAGE_CLONE:
+        (void)mt_buf_addf(to, "cannot make a process: %s", why);
+        break;
+    case MT_INIT_STAGE_CGROUP:
+        (void)mt_buf_addf(to, "cannot enter the command's control group: %s", why);
+        break;
+    case MT_INIT_STAGE_IDS:
+        (void)mt_buf_addf(to, "cannot become user %s: %s", command->user, why);
+        break;
+    case MT_INIT_STAGE_CHDIR:
+        (void)mt_buf_addf(to, "cannot enter the home folder of user %s: %s", command->user, why);
+        break;
+    case MT_INIT_STAGE_EXEC:
+        if (r->error == E2BIG)
+            (void)mt_buf_adds(to, "arguments and environment are too long for the kernel (2 MiB "
+                                  "together): put the data in a file");
+        else
+            (void)mt_buf_addf(to, "cannot execute /bin/bash: %s", why);
+        break;
+    default:
+        (void)mt_buf_addf(to, "cannot start it (step %u): %s", r->stage, why);
+    }
+}

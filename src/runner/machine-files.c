@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of the child: the file systems of the namespace, and small files of the machine.
+#include "base/fd.h"
+#include "capsule/syscalls.h"
+#include "runner/machine-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+int mt_step_mounts(mt_build *b)
+{
+    for (uint32_t i = 0; i < b->parts->vfs_count; i++) {
+        char path[128];
+        int r;
+
+        mt_build_detail(b, "/mnt/%s", b->plan->mounts[i].mount_name);
+        (void)snprintf(path, sizeof(path), "mnt/%s", b->plan->mounts[i].mount_name);
+        r = mt_build_attach(b, fcntl(b->parts->vfs_fds[i], F_DUPFD_CLOEXEC, 0), path);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+// Whether the file is there with that content: it need not be copied up then.
+static bool has_content(const mt_build *b, const char *path, const char *text)
+{
+    _cleanup_close_ int fd = mt_build_open(b, path, O_RDONLY | O_NONBLOCK, 0);
+    char have[1024];
+    struct stat st;
+    ssize_t n;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    n = read(fd, have, sizeof(have));
+    return n == (ssize_t)strlen(text) && memcmp(have, text, (size_t)n) == 0;
+}
+
+// A layer may hold a link or anything else there: it is replaced, never followed.
+static int put_file(mt_build *b, const char *folder, const char *name, const char *text)
+{
+    _cleanup_close_ int dir = -1, fd = -1;
+    char path[128];
+
+    mt_build_detail(b, "/%s/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (has_content(b, path, text))
+        return 0;
+    dir = mt_build_folder(b, folder);
+    if (dir < 0)
+        return dir;
+    if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+        return -errno;
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -errno;
+    return mt_write_full(fd, text, strlen(text));
+}
+
+static int ensure_tmp(mt_build *b)
+{
+    _cleanup_close_ int fd = -1;
+    struct stat st;
+
+    mt_build_detail(b, "/tmp");
+    fd = mt_build_folder(b, "tmp");
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((st.st_mode & 07777) == 01777)
+        return 0;
+    // fchmod(2) does not take O_PATH; "." is the folder itself.
+    return fchmodat(fd, ".", 01777, 0) < 0 ? -errno : 0;
+}
+
+int mt_step_files(mt_build *b)
+{
+    const char *host = b->plan->hostname;
+    char text[512];
+    int r = ensure_tmp(b);
+
+    if (r == 0) {
+        (void)snprintf(text, sizeof(text), "%s\n", host);
+        r = put_file(b, "etc", "hostname", text);
+    }
+    if (r == 0) {
+        (void)snprintf(text, sizeof(text),
+                       "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost\n", host);
+        r = put_file(b, "etc", "hosts", text);
+    }
+    if (r == 0)
+        r = put_file(b, "etc", "resolv.conf", "");
+    return r;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the two halves of machine.h: the supervisor's (machine.c) and the child's
+// (machine-child.c and the files of its steps). The child is an ordinary fork with one thread, so
+// it may allocate; it leaves by execution or _exit only.
+#pragma once
+
+#include "runner/machine.h"
+
+enum { MT_REPORT_PHASE = 1, MT_REPORT_ROOT, MT_REPORT_FAILED };
+
+// One packet of the child. ROOT carries the O_PATH fd of the capsule's root.
+typedef struct mt_machine_message {
+    uint32_t kind;
+    int32_t error;
+    uint64_t us;
+    char name[24];
+    char sentence[488];
+} mt_machine_message;
+
+// What the supervisor has made for the child. The child closes nothing: all are CLOEXEC.
+typedef struct mt_machine_parts {
+    int layer_fds[1 + MT_PLAN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
+    uint32_t layer_count;
+    int vfs_fds[MT_PLAN_MOUNTS_MAX];
+    uint32_t vfs_count;
+    int scratch_fd; // -1: the child makes a tmpfs
+    int dev_fd;
+    int init_group_fds[MT_CGROUP_JOIN_MAX];
+    int init_group_count;
+    int report_fd;
+    int control_fd;
+} mt_machine_parts;
+
+// State of the child while it builds.
+typedef struct mt_build {
+    const mt_plan *plan;
+    const mt_run_resources *res;
+    const mt_machine_parts *parts;
+    int report_fd;
+    int control_fd;
+    int root_fd;        // O_PATH, the root that is being built
+    char detail[160];   // what a step was busy with, for its sentence
+    char sentence[488]; // a whole sentence, where a step has a better one than its row
+} mt_build;
+
+MT_NORETURN void mt_machine_child(const mt_plan *plan, const mt_run_resources *res,
+                                  const mt_machine_parts *parts);
+
+// Steps: 0 or a negative errno. Those that fail may have called mt_build_detail() or
+// mt_build_say(), which returns -EINVAL.
+void mt_build_detail(mt_build *b, const char *fmt, ...) MT_PRINTF(2, 3);
+int mt_build_say(mt_build *b, const char *fmt, ...) MT_PRINTF(2, 3);
+
+// Opens path in the new root: links, magic ones too, are refused (ELOOP), so that nothing a layer
+// holds leads elsewhere. CLOEXEC.
+int mt_build_open(const mt_build *b, const char *path, int flags, mode_t mode);
+// As mt_build_open for a folder (O_PATH), made with mode 0755 where it is missing.
+int mt_build_folder(const mt_build *b, const char *path);
+// A new file system of that type, detached. options: pairs of key and value, the value NULL for
+// flags; ends with a NULL key. attrs: MOUNT_ATTR_….
+int mt_build_new_fs(const char *type, const char *const *options, unsigned attrs);
+// Attaches a detached mount (closed in any case) at a folder of the new root, made where missing.
+int mt_build_attach(const mt_build *b, int mount_fd, const char *path);
+
+// machine-root.c
+int mt_step_stage(mt_build *b);
+int mt_step_overlay(mt_build *b);
+int mt_step_proc(mt_build *b);
+int mt_step_devices(mt_build *b);
+int mt_step_sys(mt_build *b);
+int mt_step_pivot(mt_build *b);
+// machine-files.c
+int mt_step_mounts(mt_build *b);
+int mt_step_files(mt_build *b);
+// machine-users.c
+int mt_step_users(mt_build *b);
+// machine-seal.c
+int mt_step_ids(mt_build *b);
+int mt_step_groups(mt_build *b);
+int mt_step_names(mt_build *b);
+int mt_step_privileges(mt_build *b);
+int mt_step_init(mt_build *b); // returns only when it fails

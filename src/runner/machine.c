@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor's side of making a machine.
+#include "runner/machine.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "capsule/idmap.h"
+#include "capsule/initwire.h"
+#include "capsule/syscalls.h"
+#include "runner/machine-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static void parts_init(mt_machine_parts *p)
+{
+    *p = (mt_machine_parts){.scratch_fd = -1, .dev_fd = -1, .report_fd = -1, .control_fd = -1};
+}
+
+static void parts_done(mt_machine_parts *p)
+{
+    for (uint32_t i = 0; i < p->layer_count; i++)
+        mt_close_fd(&p->layer_fds[i]);
+    for (uint32_t i = 0; i < p->vfs_count; i++)
+        mt_close_fd(&p->vfs_fds[i]);
+    for (int i = 0; i < p->init_group_count; i++)
+        mt_close_fd(&p->init_group_fds[i]);
+    mt_close_fd(&p->scratch_fd);
+    mt_close_fd(&p->dev_fd);
+    mt_close_fd(&p->report_fd);
+    mt_close_fd(&p->control_fd);
+}
+#define _cleanup_parts_ _cleanup_(parts_done)
+
+static int prepare_layers(mt_machine_parts *p, const mt_plan *plan, const mt_run_resources *res,
+                          mt_err **err)
+{
+    const uint64_t attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    for (uint32_t i = 0; i <= plan->layer_count; i++) {
+        int from = i == 0 ? res->image_fd : res->layer_fds[i - 1];
+
+        if (mt_idmap_mount(from, "", res->image_userns_fd, attrs, &p->layer_fds[i], err) < 0)
+            return mt_wrap(err, "preparing %s", i == 0 ? "the image" : "a package layer");
+        p->layer_count++;
+    }
+    return 0;
+}
+
+static int prepare_mounts(mt_machine_parts *p, const mt_plan *plan, const mt_run_resources *res,
+                          mt_err **err)
+{
+    const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    for (uint32_t i = 0; i < plan->mount_count; i++) {
+        if (mt_idmap_mount(res->vfs_fds[i], "", res->vfs_userns_fd, attrs, &p->vfs_fds[i], err) < 0)
+            return mt_wrap(err, "preparing /mnt/%s", plan->mounts[i].mount_name);
+        p->vfs_count++;
+    }
+    if (res->scratch_fd >= 0 &&
+        mt_idmap_mount(res->scratch_fd, "", -1, attrs, &p->scratch_fd, err) < 0)
+        return mt_wrap(err, "preparing the scratch folder");
+    return 0;
+}
+
+// Shown with root as the owner of the nodes, where the kernel can shift a tmpfs (from 6.3).
+static int prepare_devices(mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
+{
+    const uint64_t attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+
+    if (mt_idmap_mount(res->dev_fd, "", res->image_userns_fd, attrs, &p->dev_fd, NULL) == 0)
+        return 0;
+    if (mt_idmap_mount(res->dev_fd, "", -1, attrs, &p->dev_fd, err) < 0)
+        return mt_wrap(err, "preparing /dev");
+    return 0;
+}
+
+static int prepare_sockets(mt_machine *m, mt_machine_parts *p, mt_err **err)
+{
+    int report[2], control[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0)
+        return mt_fail_errno(err, errno, "cannot make a socket pair");
+    m->report_fd = report[0];
+    p->report_fd = report[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+        return mt_fail_errno(err, errno, "cannot make a socket pair");
+    m->control_fd = control[0];
+    p->control_fd = control[1];
+    (void)mt_set_nonblock(m->report_fd, true);
+    (void)mt_set_nonblock(m->control_fd, true);
+    return 0;
+}
+
+static int write_map(pid_t pid, const char *name, uint32_t base, mt_err **err)
+{
+    char path[64], text[64];
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    (void)snprintf(text, sizeof(text), "0 %" PRIu32 " %d\n", base, MT_BLOCK_IDS);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    r = fd < 0 ? -errno : mt_write_full(fd, text, strlen(text));
+    return r < 0 ? mt_fail_errno(err, r, "cannot write the %s of the capsule", name) : 0;
+}
+
+static int clone_child(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
+                       const mt_machine_parts *p, mt_err **err)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                 CLONE_PIDFD | (res->netns_fd < 0 ? CLONE_NEWNET : 0),
+        .pidfd = (uint64_t)(uintptr_t)&m->pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    pid_t pid;
+
+    // Before the clone: a child in a new user namespace may not enter one that belongs to the host.
+    if (res->netns_fd >= 0 && setns(res->netns_fd, CLONE_NEWNET) < 0)
+        return mt_fail_errno(err, errno, "cannot enter the capsule's network namespace");
+    pid = mt_sys_clone3(&args);
+    if (pid == 0)
+        mt_machine_child(plan, res, p);
+    if (pid < 0)
+        return mt_fail_errno(err, errno, "cannot make the capsule's namespaces");
+    m->pid = pid;
+    return 0;
+}
+
+static int let_go(mt_machine *m, const mt_run_resources *res, mt_err **err)
+{
+    if (write_map(m->pid, "uid_map", res->uid_base, err) < 0 ||
+        write_map(m->pid, "gid_map", res->uid_base, err) < 0 ||
+        mt_cgroup_join(res->cgroup, MT_CGROUP_CMDS, m->pid, err) < 0)
+        return -1;
+    if (send(m->report_fd, "g", 1, MSG_NOSIGNAL) != 1)
+        return mt_fail_errno(err, errno, "cannot reach the child that makes the machine");
+    return 0;
+}
+
+static void add_phase(mt_machine *m, const char *name, uint64_t us)
+{
+    if (m->phase_count < MT_MACHINE_PHASES_MAX)
+        m->phases[m->phase_count++] = (mt_machine_phase){name, us};
+}
+
+static int begin(mt_machine *m, mt_machine_parts *p, const mt_plan *plan,
+                 const mt_run_resources *res, mt_err **err)
+{
+    int64_t cloned;
+
+    if (prepare_layers(p, plan, res, err) < 0 || prepare_mounts(p, plan, res, err) < 0 ||
+        prepare_devices(p, res, err) < 0 || prepare_sockets(m, p, err) < 0)
+        return -1;
+    p->init_group_count = mt_cgroup_join_fds(res->cgroup, MT_CGROUP_INIT, p->init_group_fds, err);
+    if (p->init_group_count < 0) {
+        p->init_group_count = 0;
+        return -1;
+    }
+    cloned = mt_monotonic_us();
+    add_phase(m, "prepare", (uint64_t)(cloned - m->began_us));
+    if (clone_child(m, plan, res, p, err) < 0 || let_go(m, res, err) < 0)
+        return -1;
+    add_phase(m, "clone", (uint64_t)(mt_monotonic_us() - cloned));
+    return 0;
+}
+
+int mt_machine_begin(mt_machine *m, const mt_plan *plan, const mt_run_resources *res, mt_err **err)
+{
+    _cleanup_parts_ mt_machine_parts parts;
+    int status;
+
+    parts_init(&parts);
+    m->began_us = mt_monotonic_us();
+    if (begin(m, &parts, plan, res, err) == 0)
+        return 0;
+    if (m->pid > 0) {
+        mt_machine_kill(m);
+        (void)waitpid(m->pid, &status, 0); // it was killed and is ours: not long
+        m->pid = 0;
+    }
+    mt_machine_done(m);
+    return mt_wrap(err, "the machine could not be made");
+}
+
+// --- reports -------------------------------------------------------------------------------------
+
+static ssize_t receive(mt_machine *m, mt_machine_message *ret, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    struct iovec vec = {ret, sizeof(*ret)};
+    struct msghdr msg = {.msg_iov = &vec,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(m->report_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+    *ret_fd = -1;
+    if (n < 0)
+        return -errno;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+    return n;
+}
+
+// Phases are named by the child's table, which is this program's own until mt-init is executed; the
+// name is matched against what is known here, so that no pointer into the message is kept.
+static const char *phase_name(const char *name)
+{
+    static const char *const known[] = {"namespaces", "root",  "devices", "proc",  "system",
+                                        "mounts",     "files", "users",   "pivot", "seal"};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(known); i++) {
+        if (mt_streq(known[i], name))
+            return known[i];
+    }
+    return "other";
+}
+
+static int ended_early(mt_machine *m, mt_err **err)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_PIDFD, (id_t)m->pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 || info.si_pid == 0)
+        return 1; // it lives: the socket was closed by execution
+    return mt_fail(
+        err, MT_E_START_FAILED,
+        "the machine could not be made: the process that makes it was ended by signal %d",
+        info.si_code == CLD_EXITED ? 0 : info.si_status);
+}
+
+int mt_machine_report(mt_machine *m, mt_err **err)
+{
+    mt_machine_message msg;
+    int fd;
+
+    for (;;) {
+        ssize_t n = receive(m, &msg, &fd);
+
+        if (n == -EAGAIN || n == -EINTR)
+            return 0;
+        if (n <= 0)
+            return ended_early(m, err);
+        if (n != (ssize_t)sizeof(msg))
+            return mt_fail(err, MT_E_INTERNAL, "the machine could not be made: a bad report");
+        msg.name[sizeof(msg.name) - 1] = 0;
+        msg.sentence[sizeof(msg.sentence) - 1] = 0;
+        if (msg.kind == MT_REPORT_ROOT && m->root_fd < 0)
+            m->root_fd = MT_TAKE_FD(fd);
+        mt_close_fd(&fd);
+        if (msg.kind == MT_REPORT_PHASE)
+            add_phase(m, phase_name(msg.name), msg.us);
+        if (msg.kind == MT_REPORT_FAILED)
+            return mt_fail(err, MT_E_START_FAILED, "the machine could not be made: %s (step %s)",
+                           msg.sentence, msg.name);
+    }
+}
+
+void mt_machine_kill(mt_machine *m)
+{
+    if (m->pidfd >= 0)
+        (void)pidfd_send_signal(m->pidfd, SIGKILL, NULL, 0);
+}
+
+bool mt_machine_reap(mt_machine *m, int wait_ms, int *ret_status)
+{
+    struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
+    int status;
+
+    if (m->pid > 0 && wait_ms > 0)
+        (void)poll(&p, 1, wait_ms);
+    if (m->pid <= 0 || waitpid(m->pid, &status, WNOHANG) != m->pid)
+        return false;
+    m->pid = 0;
+    *ret_status = status;
+    return true;
+}
+
+void mt_machine_done(mt_machine *m)
+{
+    mt_close_fd(&m->report_fd);
+    mt_close_fd(&m->control_fd);
+    mt_close_fd(&m->root_fd);
+    mt_close_fd(&m->pidfd);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the machine of a run: namespaces, root, mounts, users, limits of the process, filter, and
+// mt-init as PID 1. The supervisor prepares what needs the host's root (detached mounts with
+// shifted owners, id maps, groups) and clones a child, which makes everything else inside its own
+// namespaces, row by row of a table. Nothing is ever attached in the supervisor's mount namespace,
+// so whatever fails or dies on the way leaves nothing behind: the kernel takes it all with the
+// child.
+//
+// The child is not waited for: its reports arrive on report_fd, and mt_machine_report() takes one.
+#pragma once
+
+#include "base/err.h"
+#include "runner/supervisor.h"
+
+enum { MT_MACHINE_PHASES_MAX = 16 };
+
+typedef struct mt_machine_phase {
+    const char *name; // stable: shown to users
+    uint64_t us;
+} mt_machine_phase;
+
+typedef struct mt_machine {
+    pid_t pid;      // of PID 1, as the host numbers it; 0: none
+    int pidfd;      // readable when it has ended
+    int report_fd;  // readable when the child has something to say
+    int control_fd; // to mt-init (capsule/initwire.h), non-blocking
+    int root_fd;    // O_PATH of the capsule's root, once the child has sent it
+    int64_t began_us;
+    mt_machine_phase phases[MT_MACHINE_PHASES_MAX];
+    uint32_t phase_count;
+} mt_machine;
+
+#define MT_MACHINE_INIT                                                               \
+    {                                                                                 \
+        .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .began_us = 0, \
+    }
+
+// Prepares and clones. Afterwards the child is at work. Failing leaves no process; the sentence is
+// ready for failureDetails.
+int mt_machine_begin(mt_machine *m, const mt_plan *plan, const mt_run_resources *res, mt_err **err);
+// Takes what report_fd has: 0 the child is still at work, 1 mt-init has been executed (READY comes
+// over control_fd), -1 it failed, with the sentence.
+int mt_machine_report(mt_machine *m, mt_err **err);
+// SIGKILL for PID 1, and so for all of the capsule. Fine at any time.
+void mt_machine_kill(mt_machine *m);
+// Reaps PID 1 where it has ended, waiting for that at most wait_ms: true with its wait status.
+bool mt_machine_reap(mt_machine *m, int wait_ms, int *ret_status);
+// Closes the fds. Kills nothing by itself but through the end of control_fd.
+void mt_machine_done(mt_machine *m);

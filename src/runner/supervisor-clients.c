@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers on the run's socket. The journal file is the queue: each client has its own place in it,
+// so that a slow one costs no memory and holds up no one.
+#include "base/clock.h"
+#include "base/log.h"
+#include "capsule/protocol.h"
+#include "runner/supervisor-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+enum {
+    CLIENTS_MAX = 16,
+    READ_BYTES = 4096,
+    OUT_BYTES = 64 << 10, // encoded ahead of the socket
+    STALL_NS_PER_S = 1000000000,
+    STALL_S = 30, // without a byte taken: dropped
+};
+
+struct sup_client {
+    supervisor *s;
+    int fd;
+    mt_io *io;
+    mt_buf in, out;
+    mt_journal_reader *reader; // NULL until ATTACH
+    uint64_t after;
+    int64_t progress_ns;
+    bool busy; // its own callback is running: it is freed there, not here
+    bool gone;
+    sup_client *next;
+};
+
+static void client_free(sup_client *c)
+{
+    supervisor *s = c->s;
+
+    for (sup_client **at = &s->clients; *at; at = &(*at)->next) {
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    }
+    s->client_count--;
+    mt_io_remove(c->io);
+    mt_close_fd(&c->fd);
+    mt_buf_done(&c->in);
+    mt_buf_done(&c->out);
+    mt_journal_reader_free(c->reader);
+    free(c);
+    if (s->state == SUP_ENDED && s->client_count == 0)
+        mt_loop_stop(s->loop);
+}
+
+static int fill(sup_client *c)
+{
+    mt_record r;
+    mt_str frame;
+    int n = 0;
+
+    while (c->reader && c->out.len < OUT_BYTES) {
+        n = mt_journal_next(c->reader, c->after, &r, &frame, NULL);
+        if (n <= 0)
+            break;
+        if (mt_put_record(&c->out, frame) < 0)
+            return -1;
+        c->after = r.seq;
+    }
+    return n < 0 ? -1 : 0;
+}
+
+// Sends what there is: 0, or -1 when the client is to go.
+static int flush(sup_client *c)
+{
+    int64_t now = mt_boottime_ns();
+
+    for (;;) {
+        ssize_t n;
+
+        if (fill(c) < 0)
+            return -1;
+        if (c->out.len == 0) {
+            c->progress_ns = now;
+            return mt_io_set(c->io, EPOLLIN);
+        }
+        n = send(c->fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            return -1;
+        if (n < 0) {
+            if (now - c->progress_ns > (int64_t)STALL_S * STALL_NS_PER_S)
+                return -1;
+            return mt_io_set(c->io, EPOLLIN | EPOLLOUT);
+        }
+        c->progress_ns = now;
+        mt_buf_consume(&c->out, (size_t)n);
+    }
+}
+
+void sup_clients_pump(supervisor *s)
+{
+    sup_client *next;
+
+    for (sup_client *c = s->clients; c; c = next) {
+        next = c->next;
+        if (!c->reader || c->gone || flush(c) == 0)
+            continue;
+        if (c->busy)
+            c->gone = true;
+        else
+            client_free(c);
+    }
+}
+
+static int attach(sup_client *c, const mt_frame *f)
+{
+    if (mt_get_attach(f, &c->after) < 0)
+        return -1;
+    mt_journal_reader_free(c->reader);
+    c->reader = NULL;
+    return mt_journal_reader_new(c->s->res->journal_read_fd, &c->reader, NULL);
+}
+
+static int terminate(sup_client *c, const mt_frame *f)
+{
+    const mt_ended what = {.status = MT_RUN_FINISHED, .reason = MT_END_TERMINATED};
+    _cleanup_free_ char *by = NULL, *details = NULL;
+    mt_str name;
+
+    if (mt_get_terminate(f, &name) < 0)
+        return -1;
+    by = mt_str_dup(name);
+    details = by ? mt_asprintf("stopped by %s", by) : NULL;
+    sup_end(c->s, &what, by, details);
+    return 0;
+}
+
+// One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
+static ssize_t take_frame(sup_client *c)
+{
+    mt_frame f;
+    ssize_t n = mt_frame_parse(mt_buf_str(&c->in), c->in.len, MT_FRAME_SUPERVISOR_MAX, &f);
+    int r;
+
+    if (n <= 0)
+        return n;
+    if (f.type == MT_FRAME_ATTACH)
+        r = attach(c, &f);
+    else if (f.type == MT_FRAME_TERMINATE)
+        r = terminate(c, &f);
+    else
+        r = -1;
+    return r < 0 ? -1 : n;
+}
+
+static int receive(sup_client *c)
+{
+    char data[READ_BYTES];
+    ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (n == 0 || mt_buf_add(&c->in, data, (size_t)n) < 0)
+        return -1;
+    while (c->in.len > 0) {
+        n = take_frame(c);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        mt_buf_consume(&c->in, (size_t)n);
+    }
+    return 0;
+}
+
+static void on_client(mt_io *io, uint32_t events, void *data)
+{
+    sup_client *c = data;
+
+    (void)io;
+    c->busy = true;
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && receive(c) < 0)
+        c->gone = true;
+    if (!c->gone && flush(c) < 0)
+        c->gone = true;
+    c->busy = false;
+    if (c->gone)
+        client_free(c);
+}
+
+static bool may_connect(const supervisor *s, int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (s->client_count >= CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return false;
+    return peer.uid == 0 || peer.uid == s->res->service_uid;
+}
+
+static sup_client *client_new(supervisor *s, int fd)
+{
+    sup_client *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    *c = (sup_client){.s = s,
+                      .fd = fd,
+                      .in = MT_BUF_INIT(MT_FRAME_SUPERVISOR_MAX + READ_BYTES),
+                      .out = MT_BUF_INIT(OUT_BYTES + MT_FRAME_SUPERVISOR_MAX),
+                      .progress_ns = mt_boottime_ns(),
+                      .next = s->clients};
+    c->io = mt_io_add(s->loop, fd, EPOLLIN, on_client, c);
+    if (!c->io) {
+        free(c);
+        return NULL;
+    }
+    s->clients = c;
+    s->client_count++;
+    return c;
+}
+
+static void on_listen(mt_io *io, uint32_t events, void *data)
+{
+    supervisor *s = data;
+    int fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)io;
+    (void)events;
+    if (fd < 0)
+        return;
+    if (!may_connect(s, fd) || !client_new(s, fd))
+        (void)close(fd);
+}
+
+int sup_clients_init(supervisor *s)
+{
+    s->listen_io = mt_io_add(s->loop, s->res->listen_fd, EPOLLIN, on_listen, s);
+    return s->listen_io ? 0 : -1;
+}
+
+void sup_clients_close(supervisor *s)
+{
+    mt_io_remove(s->listen_io);
+    s->listen_io = NULL;
+    while (s->clients)
+        client_free(s->clients);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the files of the supervisor. One process, one thread, one run.
+//
+//   MAKING -> STARTING -> READY ─┐
+//     └──────────┴──────────────┴─> ENDING -> ENDED
+//
+//   MAKING    the child makes the machine
+//   STARTING  mt-init answers; the startup commands run in order
+//   READY     recorded, unless the run ends by itself after its startup commands
+//   ENDING    the first reason is recorded; everything is being killed
+//   ENDED     recorded and synced; attached servers read it, then the process leaves
+#pragma once
+
+#include "base/loop.h"
+#include "capsule/exec.h"
+#include "capsule/initwire.h"
+#include "capsule/output.h"
+#include "runner/machine.h"
+
+typedef enum sup_state {
+    SUP_MAKING,
+    SUP_STARTING,
+    SUP_READY,
+    SUP_ENDING,
+    SUP_ENDED,
+} sup_state;
+
+typedef struct supervisor supervisor;
+typedef struct sup_client sup_client;
+
+// One startup command.
+typedef struct sup_command {
+    supervisor *s;
+    uint32_t index; // in the plan; also its group and its token
+    bool running;
+    int err_fd; // its error output; read to the end of the run
+    mt_io *err_io;
+    mt_tail tail;    // of what came before the command's end
+    mt_timer *timer; // its own time, then from SIGTERM to SIGKILL
+    bool timed_out;
+    uint64_t oom_before;
+} sup_command;
+
+struct supervisor {
+    const mt_plan *plan;
+    mt_run_resources *res;
+    mt_loop *loop;
+    sup_state state;
+    mt_machine machine;
+    mt_io *report_io, *control_io, *pid_io, *listen_io;
+    mt_timer *deadline, *teardown, *linger;
+    int64_t teardown_end_ns;
+    int64_t executed_us; // when mt-init was executed; when it was ready
+    int64_t ready_us;
+
+    sup_command *commands;
+    uint32_t next;    // of the plan's startup list
+    uint32_t running; // commands that have not ended
+    bool waiting;     // for the end of the one before `next`
+    char path[MT_EXEC_PATH_MAX], root_path[MT_EXEC_PATH_MAX];
+
+    sup_client *clients;
+    uint32_t client_count;
+
+    mt_ended ended; // its texts point to the two below
+    char *details;
+    char *by;
+};
+
+// supervisor.c
+void sup_record(supervisor *s, mt_record *r, bool sync);
+void sup_note(supervisor *s, const char *text);
+// Begins the end of the run. The first call counts, later ones do nothing. what: status, reason and
+// what belongs to them; by and details are copied and may be NULL.
+void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *details);
+// The startup commands are through.
+void sup_started(supervisor *s);
+
+// supervisor-startup.c
+int sup_startup_init(supervisor *s);
+void sup_startup_begin(supervisor *s); // mt-init is ready
+void sup_startup_reply(supervisor *s, const mt_init_reply *r);
+void sup_startup_abandon(supervisor *s); // the run has ended: records for those that ran
+
+// supervisor-clients.c
+int sup_clients_init(supervisor *s);
+void sup_clients_pump(supervisor *s); // the journal has grown
+void sup_clients_close(supervisor *s);
+
+// exec.c
+typedef struct sup_exec {
+    const mt_plan_command *command;
+    uint64_t token;
+    int err_fd; // write end for its error output; stays the caller's
+    int group;  // MT_CGROUP_COMMAND(n)
+} sup_exec;
+void sup_exec_paths(supervisor *s); // reads the login's PATH from the capsule
+int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err);
+// A sentence for a FAILED reply.
+void sup_exec_failure(const supervisor *s, const mt_plan_command *command, const mt_init_reply *r,
+                      mt_buf *to);

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// The startup commands of a run, in order. One that is waited for and fails ends the start; one
+// that is not leaves a note. Their standard output is thrown away, the tail of their error output
+// is kept for the sentence.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "runner/supervisor-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+    READ_BYTES = 32 << 10,
+    LINE_CHARS_MAX = 4096, // of the command line in a sentence
+    TERM_TO_KILL_MS = 1000,
+    DETAILS_MAX = 48 << 10,
+};
+
+static void go_on(supervisor *s);
+
+static const mt_plan_command *plan_of(const sup_command *c)
+{
+    return &c->s->plan->startup[c->index];
+}
+
+static uint64_t oom_kills(const supervisor *s)
+{
+    mt_cgroup_counters now;
+
+    mt_cgroup_counters_get(s->res->cgroup, &now);
+    return now.oom_kills;
+}
+
+// --- sentences -----------------------------------------------------------------------------------
+
+// "60 s", "1.5 s"
+static void add_seconds(mt_buf *b, int64_t ms)
+{
+    (void)mt_buf_addf(b, "%.10g s", (double)ms / 1000);
+}
+
+static void add_limit(mt_buf *b, uint64_t bytes)
+{
+    char text[MT_SIZE_TEXT];
+    size_t digits;
+
+    (void)mt_size_format((int64_t)bytes, text);
+    digits = strspn(text, "0123456789");
+    (void)mt_buf_addf(b, "%.*s %s", (int)digits, text, text + digits);
+}
+
+// "COMMAND ARGUMENTS", cut where it is long.
+static void add_line(mt_buf *b, const mt_plan_command *p)
+{
+    _cleanup_buf_ mt_buf line = MT_BUF_INIT(LINE_CHARS_MAX * 4 + 8);
+    size_t room = LINE_CHARS_MAX * 4, len = strlen(p->command);
+    bool cut = len > room;
+
+    (void)mt_buf_add(&line, p->command, MT_MIN(len, room));
+    for (uint32_t i = 0; i < p->argument_count && !cut; i++) {
+        len = strlen(p->arguments[i]);
+        cut = line.len + 1 + len > room;
+        (void)mt_buf_addc(&line, ' ');
+        (void)mt_buf_add(&line, p->arguments[i], MT_MIN(len, room - MT_MIN(room, line.len)));
+    }
+    (void)mt_utf8_add_clean(b, mt_buf_str(&line), line.len);
+    if (cut)
+        (void)mt_buf_adds(b, "…");
+}
+
+static void add_tail(mt_buf *b, const sup_command *c)
+{
+    size_t from = b->len;
+
+    (void)mt_tail_get(&c->tail, b);
+    while (b->len > from && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
+        b->len--;
+}
+
+// Startup command failed: LINE - [REASON: ]ERROR OUTPUT
+static void compose(const sup_command *c, const char *reason, mt_buf *ret)
+{
+    _cleanup_buf_ mt_buf tail = MT_BUF_INIT(DETAILS_MAX);
+
+    add_tail(&tail, c);
+    (void)mt_buf_adds(ret, "Startup command failed: ");
+    add_line(ret, plan_of(c));
+    (void)mt_buf_addf(ret, " - %s%s", reason, reason[0] && tail.len ? ": " : "");
+    (void)mt_buf_add(ret, mt_buf_str(&tail), tail.len);
+}
+
+// --- end of a command ----------------------------------------------------------------------------
+
+static void failed(sup_command *c, const char *reason)
+{
+    const mt_ended what = {.status = MT_RUN_ERROR, .reason = MT_END_START_FAILED};
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(DETAILS_MAX);
+
+    compose(c, reason, &text);
+    if (plan_of(c)->wait)
+        sup_end(c->s, &what, NULL, mt_buf_str(&text));
+    else
+        sup_note(c->s, mt_buf_str(&text));
+}
+
+static void over(sup_command *c, mt_end_reason reason, int exit_code, const char *failure)
+{
+    supervisor *s = c->s;
+    mt_record r = {
+        .type = MT_REC_STARTUP_ENDED,
+        .startup_ended = {.index = c->index, .reason = reason, .exit_code = exit_code},
+    };
+
+    c->running = false;
+    s->running--;
+    if (!c->timed_out) // else it still leads from SIGTERM to SIGKILL for what the command left
+        mt_timer_stop(c->timer);
+    sup_record(s, &r, false);
+    if (failure)
+        failed(c, failure);
+    if (plan_of(c)->wait)
+        s->waiting = false;
+    if (s->state == SUP_STARTING)
+        go_on(s);
+}
+
+static void explain(const sup_command *c, int status, mt_buf *to, mt_end_reason *ret_reason,
+                    int *ret_code)
+{
+    bool out_of_memory = oom_kills(c->s) > c->oom_before;
+
+    *ret_reason = MT_END_EXITED;
+    *ret_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (c->timed_out) {
+        // What a process returns on SIGTERM is not believed: it may be 0.
+        *ret_reason = MT_END_TIMEOUT;
+        *ret_code = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 137 : 143;
+        (void)mt_buf_adds(to, "out of time after ");
+        add_seconds(to, plan_of(c)->max_duration_ms);
+    } else if (*ret_code != 0 && out_of_memory) {
+        *ret_reason = MT_END_OUT_OF_MEMORY;
+        (void)mt_buf_adds(to, "out of memory (limit ");
+        add_limit(to, c->s->plan->limits.memory_bytes);
+        (void)mt_buf_addc(to, ')');
+    } else if (WIFSIGNALED(status)) {
+        *ret_reason = MT_END_SIGNALED;
+        (void)mt_buf_addf(to, "killed by signal %d", WTERMSIG(status));
+    } else if (*ret_code != 0 && c->tail.total == 0) {
+        (void)mt_buf_addf(to, "exit code %d", *ret_code);
+    }
+}
+
+// What the command itself has written is in the pipe by now. A child of its own may go on writing:
+// that is not waited for, and not read here.
+static void drain(sup_command *c)
+{
+    char data[READ_BYTES];
+    int left = 0;
+
+    if (c->err_fd < 0 || ioctl(c->err_fd, FIONREAD, &left) < 0)
+        return;
+    while (left > 0) {
+        ssize_t n = read(c->err_fd, data, MT_MIN((size_t)left, sizeof(data)));
+
+        if (n <= 0)
+            return;
+        mt_tail_add(&c->tail, data, (size_t)n);
+        left -= (int)n;
+    }
+}
+
+static void exited(sup_command *c, int status)
+{
+    _cleanup_buf_ mt_buf why = MT_BUF_INIT(1024);
+    mt_end_reason reason;
+    int code;
+
+    drain(c);
+    explain(c, status, &why, &reason, &code);
+    over(c, reason, code, code != 0 ? mt_buf_str(&why) : NULL);
+}
+
+static void not_started(sup_command *c, const char *why)
+{
+    over(c, MT_END_START_FAILED, -1, why);
+}
+
+// --- a running command ---------------------------------------------------------------------------
+
+// To the end of the run, so that a child that lives on never meets a closed or a full pipe.
+static void on_error_output(mt_io *io, uint32_t events, void *data)
+{
+    sup_command *c = data;
+    char bytes[READ_BYTES];
+    ssize_t n = read(c->err_fd, bytes, sizeof(bytes));
+
+    (void)events;
+    if (n > 0) {
+        if (c->running)
+            mt_tail_add(&c->tail, bytes, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        mt_io_remove(io);
+        c->err_io = NULL;
+        mt_close_fd(&c->err_fd);
+    }
+}
+
+static void on_command_timer(mt_timer *timer, void *data)
+{
+    sup_command *c = data;
+    mt_cgroup *cg = c->s->res->cgroup;
+
+    if (c->s->state >= SUP_ENDING)
+        return;
+    if (!c->timed_out) {
+        c->timed_out = true;
+        (void)mt_cgroup_signal(cg, MT_CGROUP_COMMAND(c->index), SIGTERM);
+        mt_timer_in_ms(timer, TERM_TO_KILL_MS);
+    } else {
+        (void)mt_cgroup_kill(cg, MT_CGROUP_COMMAND(c->index));
+    }
+}
+
+// The pipe may be opened again through /dev/stderr by whoever the command runs as: its mode, not
+// its owner, is what counts there.
+static int open_pipe(sup_command *c, int *ret_write_end, mt_err **err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return mt_fail_errno(err, errno, "cannot make a pipe");
+    (void)fchmod(ends[1], 0666);
+    (void)mt_set_nonblock(ends[0], true);
+    c->err_fd = ends[0];
+    c->err_io = mt_io_add(c->s->loop, c->err_fd, EPOLLIN, on_error_output, c);
+    if (!c->err_io) {
+        (void)close(ends[1]);
+        return mt_fail_oom(err);
+    }
+    *ret_write_end = ends[1];
+    return 0;
+}
+
+static int ask_for(sup_command *c, mt_err **err)
+{
+    supervisor *s = c->s;
+    _cleanup_close_ int write_end = -1;
+    sup_exec what = {
+        .command = plan_of(c), .token = c->index, .group = MT_CGROUP_COMMAND(c->index)};
+
+    if (mt_cgroup_make_command(s->res->cgroup, c->index, err) < 0 ||
+        open_pipe(c, &write_end, err) < 0)
+        return -1;
+    what.err_fd = write_end;
+    return sup_exec_send(s, &what, err);
+}
+
+static void start_command(sup_command *c)
+{
+    mt_record r = {.type = MT_REC_STARTUP_STARTED, .startup = {.index = c->index}};
+    _cleanup_err_ mt_err *err = NULL;
+
+    c->running = true;
+    c->s->running++;
+    c->oom_before = oom_kills(c->s);
+    sup_record(c->s, &r, false);
+    if (ask_for(c, &err) < 0)
+        not_started(c, mt_err_sentence(err));
+    else if (plan_of(c)->max_duration_ms > 0)
+        mt_timer_in_ms(c->timer, plan_of(c)->max_duration_ms);
+}
+
+// Starts what may be started now.
+static void go_on(supervisor *s)
+{
+    while (s->state == SUP_STARTING && !s->waiting && s->next < s->plan->startup_count) {
+        sup_command *c = &s->commands[s->next++];
+
+        s->waiting = plan_of(c)->wait;
+        start_command(c);
+    }
+    if (s->state == SUP_STARTING && !s->waiting && s->next == s->plan->startup_count &&
+        (s->running == 0 || !s->plan->auto_terminate))
+        sup_started(s);
+}
+
+// --- the border ----------------------------------------------------------------------------------
+
+int sup_startup_init(supervisor *s)
+{
+    s->commands = calloc(s->plan->startup_count + 1, sizeof(*s->commands));
+    if (!s->commands)
+        return -1;
+    for (uint32_t i = 0; i < s->plan->startup_count; i++) {
+        sup_command *c = &s->commands[i];
+
+        c->s = s;
+        c->index = i;
+        c->err_fd = -1;
+        mt_tail_init(&c->tail, MT_OUTPUT_FAILURE_CHARS);
+        c->timer = mt_timer_new(s->loop, on_command_timer, c);
+        if (!c->timer)
+            return -1;
+    }
+    return 0;
+}
+
+void sup_startup_begin(supervisor *s)
+{
+    sup_exec_paths(s);
+    go_on(s);
+}
+
+void sup_startup_reply(supervisor *s, const mt_init_reply *r)
+{
+    sup_command *c = r->token < s->plan->startup_count ? &s->commands[r->token] : NULL;
+    _cleanup_buf_ mt_buf why = MT_BUF_INIT(4096);
+
+    // mt-init is not trusted: about what does not run it has nothing to say.
+    if (!c || !c->running || s->state >= SUP_ENDING)
+        return;
+    if (r->type == MT_INIT_EXITED) {
+        exited(c, r->status);
+    } else if (r->type == MT_INIT_FAILED) {
+        sup_exec_failure(s, plan_of(c), r, &why);
+        not_started(c, mt_buf_str(&why));
+    }
+}
+
+void sup_startup_abandon(supervisor *s)
+{
+    for (uint32_t i = 0; i < s->plan->startup_count; i++) {
+        mt_record r = {
+            .type = MT_REC_STARTUP_ENDED,
+            .startup_ended = {.index = i, .reason = MT_END_RUN_ENDED, .exit_code = -1},
+        };
+
+        if (s->commands[i].running)
+            sup_record(s, &r, false);
+        s->commands[i].running = false;
+    }
+}

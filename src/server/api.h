@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a route sees: the request (already authenticated, its body collected and parsed), the reply
+// to fill, and the server's parts. Handlers run on worker threads, straight-line and blocking; they
+// never see a connection. Waiting (?wait=) is done by the dispatcher: a handler that says "not yet"
+// is called again when its topic is announced or the time is over, no thread held meanwhile.
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "core/access.h"
+#include "mtr/kinds.h"
+#include "store/store.h"
+#include "json/json.h"
+
+typedef struct mt_runs mt_runs; // core/runs.h
+typedef struct mt_server mt_server;
+
+// The server's parts, made once at start, read-only for handlers.
+typedef struct mt_api {
+    mt_store *store;
+    mt_runs *runs;
+    int vfs_dirfd;        // STATE/vfs
+    int runs_dirfd;       // STATE/runs: journals, read only
+    uint32_t service_uid; // S: owner of what the server writes into a VFS
+    uint32_t service_gid;
+    const char *instance;
+    mt_mtr_server limits;  // what a capsule may ask for, what it gets unasked, the default image
+    int64_t max_live_runs; // of the whole server
+    mt_server *server;     // for mt_announce()
+} mt_api;
+
+enum { MT_PARAMS_MAX = 4 };
+
+typedef struct mt_request {
+    const mt_api *api;
+    mt_arena *arena; // dies with the request
+    const char *method;
+    const char *path;
+    struct {
+        const char *name;
+        mt_str value;
+    } params_[MT_PARAMS_MAX];
+    struct mt_query_pair {
+        mt_str name, value;
+    } * query_;
+    size_t query_count_;
+    mt_user user;                // who asks; undefined on MT_ROUTE_OPEN routes
+    const char *run_id;          // the run whose own socket this came through, or NULL
+    const char *run_namespace;   // its namespace: the default of requests from inside
+    const char *via;             // "key", "socket" or "run"
+    const char *peer;            // for logs: "uid 0", "127.0.0.1"
+    mt_json *body;               // parsed JSON body, NULL when there was none
+    const char *idempotency_key; // NULL when not given
+    const char *range;           // Range and If-None-Match headers, NULL when not given
+    const char *if_none_match;
+    bool waited_out; // the ?wait= time is over (or none was asked): answer with what is there
+    // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
+    // calls the handler; upload_abort is called instead when the client leaves or writing fails.
+    int upload_fd;
+    int64_t upload_limit;  // bytes; 0: no limit of its own
+    int64_t upload_length; // Content-Length, or -1 when chunked
+    void *upload_data;
+    void (*upload_abort)(void *upload_data);
+} mt_request;
+
+// The {name} of the route's pattern, percent-decoded; never empty.
+mt_str mt_param(const mt_request *req, const char *name);
+char *mt_param_dup(const mt_request *req, const char *name); // in the arena, NUL-terminated
+// A query parameter, percent-decoded (may hold any byte); .data is NULL when it was not given.
+mt_str mt_query(const mt_request *req, const char *name);
+// Typed: the default when not given, badField with the parameter's name when malformed.
+int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err);
+int mt_query_int(const mt_request *req, const char *name, int64_t min, int64_t max, int64_t def,
+                 int64_t *ret, mt_err **err);
+// limit (1..1000, default 100) and after (cursor text or NULL).
+int mt_query_page(const mt_request *req, int64_t *ret_limit, const char **ret_after, mt_err **err);
+
+enum { MT_REPLY_HEADERS_MAX = 8, MT_REPLY_BODY_MAX = 64 << 20 };
+
+typedef struct mt_reply {
+    int status;  // 200 unless set
+    mt_buf body; // what the handler wrote; JSON unless content_type is set
+    const char *content_type;
+    struct {
+        const char *name;
+        char *value; // malloc'd, freed by the dispatcher
+    } headers[MT_REPLY_HEADERS_MAX];
+    size_t header_count;
+    int fd; // >= 0: the body is this range of a file (owned by the reply)
+    uint64_t fd_offset, fd_length;
+    bool not_yet; // set by mt_reply_not_yet()
+} mt_reply;
+
+// The usual ends of a handler. Each returns 0, or < 0 with *err set.
+int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err); // takes value
+int mt_reply_empty(mt_reply *reply, int status);                              // 204
+int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err **err);
+void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
+// Only on MT_ROUTE_WAIT routes and while !req->waited_out: call me again when something happened.
+int mt_reply_not_yet(mt_reply *reply);
+
+typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
+
+enum {
+    MT_ROUTE_OPEN = 1u << 0, // answers without sign-in; must tell nothing
+    MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is the parameter {id}
+};
+
+typedef struct mt_route {
+    const char *method;  // HEAD is answered by GET's row, OPTIONS and 405 by the table
+    const char *pattern; // "/v1/namespaces/{ns}/vfs/{vfs}"
+    mt_handler *handler;
+    const char *query; // names of the parameters it takes, separated by blanks; others are refused
+    unsigned flags;
+    size_t max_body;   // JSON body: its largest size; 0: a body is refused
+    mt_handler *begin; // uploads: called when the head is there, before any of the body
+} mt_route;
+
+enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 << 20 };
+
+// Each routes-*.c has one table, ended by a row without method.
+extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_deploy[], mt_routes_runs[],
+    mt_routes_system[];
+
+// Wakes the requests that wait for topic (a run's id). Any thread.
+void mt_announce(const mt_api *api, const char *topic);
+
+// The namespace {ns} of the route, when the caller may do verb in it: else notFound or forbidden
+// with the sentence that names it.
+int mt_request_namespace(mt_request *req, mt_verb verb, mt_namespace *ret, mt_err **err);

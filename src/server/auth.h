@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks, and whether a browser page is behind it. The host's socket knows its caller by peer
+// credentials, TCP by a key; a run's own socket will know its run. Headers never raise trust.
+#pragma once
+
+#include "http/server.h"
+#include "server/api.h"
+
+// What a listener is, as its tag.
+typedef struct mt_door {
+    enum { MT_DOOR_SOCKET, MT_DOOR_TCP } kind;
+    const char *const *hosts; // TCP: names (without port) that a Host header may give; NULL ends
+} mt_door;
+
+// Loop's thread, before anything else is looked at. 0, or misdirected (Host) / forbidden (Origin).
+int mt_auth_check_host(const mt_door *door, const mt_http_request *request, mt_err **err);
+// Worker's thread. 0 with req->user and req->peer set, or unauthenticated.
+int mt_auth_user(const mt_door *door, const mt_http_request *request, const mt_http_peer *peer,
+                 mt_request *req, mt_err **err);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// maitentod: puts the parts together, gives up root, serves until it is told to stop.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/runs.h"
+#include "server/config.h"
+#include "server/confine.h"
+#include "server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+enum { WORKERS = 8, STOP_WITHIN_MS = 5000 };
+
+typedef struct daemon_state {
+    mt_config config;
+    mt_api api;
+    mt_loop *loop;
+    mt_server *server;
+    mt_door socket_door, tcp_door;
+    uint16_t tcp_port;
+    char *vfs_path, *runs_path, *store_path;
+    int signal_fd;
+} daemon_state;
+
+static int make_folder(const char *parent, const char *name, mode_t mode, const mt_config *c,
+                       char **ret, mt_err **err)
+{
+    char *path = mt_asprintf("%s%s%s", parent, *name ? "/" : "", name);
+    int r;
+
+    if (!path)
+        return mt_fail_oom(err);
+    r = mt_mkdir_p(path, mode);
+    if (r == 0 && geteuid() == 0 && chown(path, (uid_t)c->service_uid, (gid_t)c->service_gid) < 0)
+        r = -errno;
+    if (r < 0) {
+        (void)mt_fail_errno(err, r, "cannot make the folder '%s'", path);
+        free(path);
+        return -1;
+    }
+    *ret = path;
+    return 0;
+}
+
+static int make_folders(daemon_state *d, mt_err **err)
+{
+    const mt_config *c = &d->config;
+    _cleanup_free_ char *state = NULL;
+
+    return make_folder(c->state, "", 0700, c, &state, err) < 0 ||
+                   make_folder(c->state, "vfs", 0700, c, &d->vfs_path, err) < 0 ||
+                   make_folder(c->state, "runs", 0700, c, &d->runs_path, err) < 0 ||
+                   make_folder(c->state, "store", 0700, c, &d->store_path, err) < 0
+               ? -1
+               : 0;
+}
+
+static int check_ids(mt_config *c, mt_err **err)
+{
+    if (geteuid() != 0) {
+        c->service_uid = geteuid();
+        c->service_gid = getegid();
+        return 0;
+    }
+    if (c->service_uid < 1 || c->service_gid < 1)
+        return mt_fail(err, MT_E_BAD_FIELD,
+                       "started as root, this needs --service-uid and --service-gid to become");
+    return 0;
+}
+
+// Listens before root is given up: the socket's folder may be root's.
+static int listen_all(daemon_state *d, mt_err **err)
+{
+    mt_http_server *http = mt_server_http(d->server);
+    const char *colon = strrchr(d->config.tcp, ':');
+    mt_http_listener *tcp;
+    char address[64];
+    uint64_t port;
+
+    d->socket_door = (mt_door){.kind = MT_DOOR_SOCKET};
+    // Who may use it is decided by the caller's uid, so everybody may connect.
+    if (!mt_http_listen_unix(http, d->config.socket, 0666, &d->socket_door, err))
+        return -1;
+    if (!*d->config.tcp)
+        return 0;
+    if (!colon || (size_t)(colon - d->config.tcp) >= sizeof(address) ||
+        !mt_parse_u64(mt_str_of(colon + 1), 65535, &port))
+        return mt_fail(err, MT_E_BAD_FIELD,
+                       "--tcp must be ADDRESS:PORT, for example 127.0.0.1:7420");
+    (void)snprintf(address, sizeof(address), "%.*s", (int)(colon - d->config.tcp), d->config.tcp);
+    d->tcp_door = (mt_door){.kind = MT_DOOR_TCP, .hosts = d->config.hosts};
+    tcp = mt_http_listen_tcp(http, address, (uint16_t)port, &d->tcp_door, err);
+    if (!tcp)
+        return -1;
+    d->tcp_port = mt_http_listener_port(tcp);
+    return 0;
+}
+
+static int open_parts(daemon_state *d, mt_err **err)
+{
+    mt_api *api = &d->api;
+
+    api->vfs_dirfd = open(d->vfs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    api->runs_dirfd = open(d->runs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (api->vfs_dirfd < 0 || api->runs_dirfd < 0)
+        return mt_fail_errno(err, errno, "cannot open the state folder '%s'", d->config.state);
+    if (mt_store_open(d->store_path, &api->store, err) < 0)
+        return -1;
+    mt_runs_options options = {
+        .loop = d->loop,
+        .store = api->store,
+        .runner_socket = d->config.runner,
+        .runs_dirfd = api->runs_dirfd,
+        .limits = &api->limits,
+        .max_live_runs = d->config.max_live_runs,
+    };
+    return mt_runs_new(&options, &api->runs, err);
+}
+
+// Every change of a run wakes who waits for it. On the store's writer thread.
+static void on_events(const mt_event *events, size_t count, void *data)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(events[i].kind, "capsuleRun") == 0)
+            mt_announce(data, events[i].object_id);
+}
+
+static void stopped(void *data)
+{
+    mt_loop_stop(data);
+}
+
+static void on_signal(mt_io *io, uint32_t events, void *data)
+{
+    daemon_state *d = data;
+    struct signalfd_siginfo info;
+
+    if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info))
+        return;
+    mt_log_plain(MT_LOG_INFO, "stopping; runs go on");
+    mt_http_server_stop(mt_server_http(d->server), STOP_WITHIN_MS, stopped, d->loop);
+}
+
+static int watch_signals(daemon_state *d, mt_err **err)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (d->signal_fd < 0 || !mt_io_add(d->loop, d->signal_fd, EPOLLIN, on_signal, d))
+        return mt_fail_errno(err, errno, "cannot watch signals");
+    return 0;
+}
+
+static int write_ready(const daemon_state *d, mt_err **err)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
+    char url[64] = "";
+    mt_jw w;
+    int r;
+
+    if (!d->config.ready_file)
+        return 0;
+    if (d->tcp_port)
+        (void)snprintf(url, sizeof(url), "http://%.*s:%u",
+                       (int)(strrchr(d->config.tcp, ':') - d->config.tcp), d->config.tcp,
+                       d->tcp_port);
+    mt_jw_init(&w, &b, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_member_text(&w, "url", url);
+    mt_jw_member_text(&w, "socket", d->config.socket);
+    mt_jw_member_int(&w, "pid", getpid());
+    mt_jw_end_object(&w);
+    r = mt_write_file_atomic(AT_FDCWD, d->config.ready_file, mt_buf_str(&b), b.len, 0644);
+    return r < 0 ? mt_fail_errno(err, r, "cannot write '%s'", d->config.ready_file) : 0;
+}
+
+// While the process is still root: folders, mounts, sockets. No thread exists yet.
+static int start_as_root(daemon_state *d, mt_err **err)
+{
+    if (check_ids(&d->config, err) < 0 || make_folders(d, err) < 0)
+        return -1;
+    if (geteuid() == 0 && mt_confine_mounts(d->vfs_path, err) < 0)
+        return -1;
+    d->api.limits = d->config.limits;
+    d->api.instance = d->config.instance;
+    d->api.service_uid = (uint32_t)d->config.service_uid;
+    d->api.service_gid = (uint32_t)d->config.service_gid;
+    d->api.max_live_runs = d->config.max_live_runs;
+    d->loop = mt_loop_new();
+    if (!d->loop)
+        return mt_fail_errno(err, errno, "cannot make an event loop");
+    if (mt_server_new(d->loop, &d->api, &d->server, err) < 0 || listen_all(d, err) < 0)
+        return -1;
+    return write_ready(d, err);
+}
+
+static int confine(daemon_state *d, mt_err **err)
+{
+    const char *writable[] = {d->vfs_path, d->runs_path, d->store_path, NULL};
+    int r;
+
+    if (mt_confine_user((uid_t)d->config.service_uid, (gid_t)d->config.service_gid, err) < 0)
+        return -1;
+    r = mt_confine_files(writable, err);
+    if (r == 1 && !d->config.allow_no_landlock)
+        return mt_fail(err, MT_E_NOT_SUPPORTED,
+                       "this kernel has no Landlock, which keeps the server inside its state "
+                       "folder: enable it (lsm=landlock,…), or start with --allow-no-landlock");
+    return r < 0 ? -1 : 0;
+}
+
+// As the service user. Threads are made here and below, so that all of them are confined.
+static int start_as_service(daemon_state *d, mt_err **err)
+{
+    if (confine(d, err) < 0 || open_parts(d, err) < 0)
+        return -1;
+    mt_store_set_listener(d->api.store, on_events, &d->api);
+    if (mt_runs_adopt(d->api.runs, err) < 0)
+        return -1;
+    return watch_signals(d, err) < 0 ? -1 : mt_server_start(d->server, WORKERS, err);
+}
+
+static int run(daemon_state *d, mt_err **err)
+{
+    int r;
+
+    if (sodium_init() < 0)
+        return mt_fail(err, MT_E_INTERNAL, "libsodium does not start");
+    if (start_as_root(d, err) < 0 || start_as_service(d, err) < 0)
+        return -1;
+    mt_log(MT_LOG_INFO, "ready", {"socket", d->config.socket}, {"tcp", d->config.tcp},
+           {"instance", d->config.instance});
+    r = mt_loop_run(d->loop);
+    return r < 0 ? mt_fail_errno(err, r, "the event loop failed") : 0;
+}
+
+static void release(daemon_state *d)
+{
+    mt_server_free(d->server);
+    mt_runs_free(d->api.runs);
+    mt_store_close(d->api.store);
+    mt_loop_free(d->loop);
+    mt_close_fd(&d->signal_fd);
+    mt_close_fd(&d->api.vfs_dirfd);
+    mt_close_fd(&d->api.runs_dirfd);
+    free(d->vfs_path);
+    free(d->runs_path);
+    free(d->store_path);
+}
+
+int main(int argc, char **argv)
+{
+    daemon_state d = {.signal_fd = -1, .api = {.vfs_dirfd = -1, .runs_dirfd = -1}};
+    _cleanup_err_ mt_err *err = NULL;
+    int r;
+
+    if (mt_config_parse(argc, argv, &d.config, &err) < 0) {
+        (void)fprintf(stderr, "maitentod: %s\n", mt_err_sentence(err));
+        return 2;
+    }
+    if (d.config.help || d.config.version) {
+        if (d.config.help)
+            mt_config_print_help();
+        else
+            (void)puts(MT_VERSION);
+        return 0;
+    }
+    (void)umask(0077);
+    mt_log_init("maitentod", d.config.log_level);
+    r = run(&d, &err);
+    if (r < 0)
+        mt_log(MT_LOG_ERROR, "cannot go on", {"error", mt_err_sentence(err)});
+    release(&d);
+    return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+struct job {
+    struct job *next;
+    void (*fn)(void *data);
+    void *data;
+};
+
+struct mt_pool {
+    pthread_mutex_t lock; // guards what follows; a leaf
+    pthread_cond_t wake;
+    struct job *first, **last;
+    bool stop;
+    pthread_t *threads;
+    size_t count;
+};
+
+static void *work(void *data)
+{
+    mt_pool *pool = data;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    while (!pool->stop) {
+        struct job *job = pool->first;
+
+        if (!job) {
+            (void)pthread_cond_wait(&pool->wake, &pool->lock);
+            continue;
+        }
+        pool->first = job->next;
+        if (!pool->first)
+            pool->last = &pool->first;
+        (void)pthread_mutex_unlock(&pool->lock);
+        job->fn(job->data);
+        free(job);
+        (void)pthread_mutex_lock(&pool->lock);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err)
+{
+    mt_pool *pool = calloc(1, sizeof(*pool));
+    sigset_t all, old;
+
+    if (!pool || !(pool->threads = calloc(threads, sizeof(pthread_t)))) {
+        free(pool);
+        return mt_fail_oom(err);
+    }
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    (void)pthread_cond_init(&pool->wake, NULL);
+    pool->last = &pool->first;
+    // Signals are the main thread's.
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (; pool->count < threads; pool->count++)
+        if (pthread_create(&pool->threads[pool->count], NULL, work, pool) != 0)
+            break;
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (pool->count < threads) {
+        mt_pool_free(pool);
+        return mt_fail(err, MT_E_OOM, "cannot start %zu worker threads", threads);
+    }
+    *ret = pool;
+    return 0;
+}
+
+void mt_pool_free(mt_pool *pool)
+{
+    struct job *next;
+
+    if (!pool)
+        return;
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    (void)pthread_cond_broadcast(&pool->wake);
+    (void)pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->count; i++)
+        (void)pthread_join(pool->threads[i], NULL);
+    for (struct job *job = pool->first; job; job = next) {
+        next = job->next;
+        free(job);
+    }
+    (void)pthread_cond_destroy(&pool->wake);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+}
+
+int mt_pool_run(mt_pool *pool, void (*fn)(void *data), void *data)
+{
+    struct job *job = malloc(sizeof(*job));
+
+    if (!job)
+        return -ENOMEM;
+    *job = (struct job){.fn = fn, .data = data};
+    (void)pthread_mutex_lock(&pool->lock);
+    *pool->last = job;
+    pool->last = &job->next;
+    (void)pthread_cond_signal(&pool->wake);
+    (void)pthread_mutex_unlock(&pool->lock);
+    return 0;
+}

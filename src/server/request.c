@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What handlers ask of a request and do with a reply.
+#include "server/api.h"
+
+mt_str mt_param(const mt_request *req, const char *name)
+{
+    for (size_t i = 0; i < MT_PARAMS_MAX && req->params_[i].name; i++)
+        if (strcmp(req->params_[i].name, name) == 0)
+            return req->params_[i].value;
+    return (mt_str){"", 0};
+}
+
+char *mt_param_dup(const mt_request *req, const char *name)
+{
+    mt_str value = mt_param(req, name);
+
+    return mt_arena_strndup(req->arena, value.data, value.len);
+}
+
+mt_str mt_query(const mt_request *req, const char *name)
+{
+    for (size_t i = 0; i < req->query_count_; i++)
+        if (mt_str_eq(req->query_[i].name, name))
+            return req->query_[i].value;
+    return (mt_str){NULL, 0};
+}
+
+int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err)
+{
+    mt_str value = mt_query(req, name);
+
+    if (!value.data) {
+        *ret = false;
+        return 0;
+    }
+    if (!mt_str_eq(value, "true") && !mt_str_eq(value, "false"))
+        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' must be true or false", name);
+    *ret = mt_str_eq(value, "true");
+    return 0;
+}
+
+int mt_query_int(const mt_request *req, const char *name, int64_t min, int64_t max, int64_t def,
+                 int64_t *ret, mt_err **err)
+{
+    mt_str value = mt_query(req, name);
+    uint64_t n;
+
+    if (!value.data) {
+        *ret = def;
+        return 0;
+    }
+    if (!mt_parse_u64(value, (uint64_t)max, &n) || (int64_t)n < min)
+        return mt_fail_field(err, MT_E_BAD_FIELD, name,
+                             "'%s' must be a whole number from %lld to %lld", name, (long long)min,
+                             (long long)max);
+    *ret = (int64_t)n;
+    return 0;
+}
+
+int mt_query_page(const mt_request *req, int64_t *ret_limit, const char **ret_after, mt_err **err)
+{
+    mt_str after = mt_query(req, "after");
+
+    if (mt_query_int(req, "limit", 1, 1000, 100, ret_limit, err) < 0)
+        return -1;
+    if (after.data && memchr(after.data, '\0', after.len))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "after", "'after' is not a cursor of this list");
+    *ret_after = after.data;
+    return 0;
+}
+
+int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err)
+{
+    int r = mt_json_ok(value) ? mt_json_write(value, &reply->body, 0) : -1;
+
+    mt_json_unref(value);
+    if (r < 0)
+        return mt_fail_oom(err);
+    reply->status = status;
+    return 0;
+}
+
+int mt_reply_empty(mt_reply *reply, int status)
+{
+    reply->status = status;
+    return 0;
+}
+
+int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err **err)
+{
+    char *copy = strdup(value);
+
+    if (!copy || reply->header_count == MT_REPLY_HEADERS_MAX) {
+        free(copy);
+        return mt_fail_oom(err);
+    }
+    reply->headers[reply->header_count].name = name;
+    reply->headers[reply->header_count++].value = copy;
+    return 0;
+}
+
+void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length)
+{
+    reply->fd = fd;
+    reply->fd_offset = offset;
+    reply->fd_length = length;
+}
+
+int mt_reply_not_yet(mt_reply *reply)
+{
+    reply->not_yet = true;
+    return 0;
+}
+
+int mt_request_namespace(mt_request *req, mt_verb verb, mt_namespace *ret, mt_err **err)
+{
+    return access_namespace(req->api->store, &req->user, verb, mt_param_dup(req, "ns"), ret, err);
+}

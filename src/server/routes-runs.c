@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capsule runs: start, look, wait, terminate.
+#include "base/clock.h"
+#include "capsule/plan.h"
+#include "core/run-plan.h"
+#include "core/run-story.h"
+#include "core/runs.h"
+#include "server/api.h"
+
+#include <sodium.h>
+
+enum { LABELS_MAX = 32, PLAN_ARENA = 64 << 20 };
+
+// ---- a run as JSON ----
+
+static void write_limits_and_end(mt_jw *w, const mt_run *run)
+{
+    if (run->end_reason[0])
+        mt_jw_member_text(w, "endReason", run->end_reason);
+    else
+        mt_jw_member_null(w, "endReason");
+    if (run->limit_ms)
+        mt_jw_member_int(w, "limitMs", run->limit_ms);
+    if (run->signal)
+        mt_jw_member_int(w, "signal", run->signal);
+    if (run->terminated_by[0])
+        mt_jw_member_text(w, "terminatedBy", run->terminated_by);
+    mt_jw_member_text(w, "failureDetails", run->failure_details);
+    mt_jw_key(w, "limitsReached");
+    mt_jw_raw(w, mt_str_of(run->limits_reached));
+}
+
+static void write_run_members(mt_jw *w, const mt_run *run)
+{
+    int64_t until = run->date_ended ? run->date_ended : mt_now_us();
+
+    mt_jw_member_text(w, "id", run->id);
+    mt_jw_member_text(w, "namespace", run->namespace_name);
+    mt_jw_member_text(w, "capsule", run->capsule);
+    mt_jw_member_int(w, "version", run->version);
+    mt_jw_member_text(w, "status", run->status);
+    write_limits_and_end(w, run);
+    mt_jw_key(w, "labels");
+    mt_jw_raw(w, mt_str_of(run->labels));
+    mt_jw_member_text(w, "startedBy", run->started_by);
+    mt_jw_member_time(w, "dateCreated", run->date_created);
+    mt_jw_member_time(w, "dateReady", run->date_ready);
+    mt_jw_member_time(w, "dateEnded", run->date_ended);
+    mt_jw_member_duration(w, "maxDuration", run->max_duration_ms);
+    mt_jw_member_time(w, "deadline", run->deadline);
+    mt_jw_member_text(w, "image", run->image);
+    mt_jw_member_text(w, "imageDigest", run->image_digest);
+    mt_jw_key(w, "phases");
+    mt_jw_raw(w, mt_str_of(run->phases));
+    mt_jw_member_int(w, "memoryPeakBytes", run->memory_peak_bytes);
+    mt_jw_member_int(w, "cpuMicroseconds", run->cpu_us);
+    mt_jw_key(w, "runSeconds");
+    mt_jw_double(w, (double)(until - run->date_created) / 1e6);
+}
+
+static int reply_run(mt_reply *reply, int status, const mt_run *run, const mt_buf *story,
+                     mt_err **err)
+{
+    mt_jw w;
+
+    mt_jw_init(&w, &reply->body, 0);
+    mt_jw_begin_object(&w);
+    write_run_members(&w, run);
+    if (story) {
+        mt_jw_key(&w, "story");
+        mt_jw_raw(&w, (mt_str){mt_buf_str(story), story->len});
+    }
+    mt_jw_end_object(&w);
+    reply->status = status;
+    return reply->body.failed ? mt_fail_oom(err) : 0;
+}
+
+// ---- start ----
+
+// A start being made: what is looked up and checked before anything is stored.
+typedef struct start {
+    mt_namespace ns;
+    mt_resource capsule;
+    mt_capsule_def def;
+    mt_buf request; // JSON of the additions that the run keeps
+    mt_buf labels;
+    char digest[MT_DIGEST_LEN + 1];
+    char request_digest[2 * crypto_generichash_BYTES + 1];
+    const char *image;
+    const char **vfs_ids;
+} start;
+
+static void start_done(start *s)
+{
+    mt_resource_done(&s->capsule);
+    mt_capsule_def_done(&s->def);
+    mt_buf_done(&s->request);
+    mt_buf_done(&s->labels);
+}
+
+static void digest_request(const mt_request *req, start *s)
+{
+    crypto_generichash_state state;
+    unsigned char hash[crypto_generichash_BYTES];
+    _cleanup_buf_ mt_buf body = MT_BUF_INIT(MT_BODY_LARGE);
+
+    if (req->body)
+        (void)mt_json_write(req->body, &body, 0);
+    (void)crypto_generichash_init(&state, NULL, 0, sizeof(hash));
+    (void)crypto_generichash_update(&state, (const unsigned char *)req->path, strlen(req->path));
+    (void)crypto_generichash_update(&state, (const unsigned char *)mt_buf_str(&body), body.len);
+    (void)crypto_generichash_final(&state, hash, sizeof(hash));
+    mt_hex(hash, sizeof(hash), s->request_digest);
+}
+
+static int read_labels(const mt_request *req, start *s, mt_err **err)
+{
+    const mt_json *labels = NULL;
+
+    if (req->body && mt_json_opt_string_map(req->body, "labels", &labels, err) < 0)
+        return -1;
+    if (mt_json_count(labels) > LABELS_MAX)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "labels", "a run may have at most %d labels",
+                             LABELS_MAX);
+    for (size_t i = 0; i < mt_json_count(labels); i++)
+        if (mt_json_name_at(labels, i).len > 63 ||
+            mt_json_str(mt_json_value_at(labels, i)).len > 255)
+            return mt_fail_field(err, MT_E_BAD_FIELD, "labels",
+                                 "a label's name may have 63 bytes, its value 255");
+    if (!labels)
+        return mt_buf_adds(&s->labels, "{}") < 0 ? mt_fail_oom(err) : 0;
+    return mt_json_write(labels, &s->labels, 0) < 0 ? mt_fail_oom(err) : 0;
+}
+
+// Keeps what the start adds to the capsule's definition, so that the plan can be made again.
+static int keep_request(const mt_request *req, start *s, mt_err **err)
+{
+    static const char *const KEPT[] = {"environment", "maxDuration", "startup", "vfs", "secrets"};
+    mt_jw w;
+
+    mt_jw_init(&w, &s->request, 0);
+    mt_jw_begin_object(&w);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(KEPT); i++)
+        if (mt_json_given(mt_json_get(req->body, KEPT[i])))
+            mt_jw_member_value(&w, KEPT[i], mt_json_get(req->body, KEPT[i]));
+    mt_jw_end_object(&w);
+    return s->request.failed ? mt_fail_oom(err) : 0;
+}
+
+static int find_capsule(mt_request *req, start *s, mt_err **err)
+{
+    const char *name = mt_param_dup(req, "capsule");
+    int64_t version = 0;
+
+    if (!name)
+        return mt_fail_oom(err);
+    if (mt_request_namespace(req, MT_MAY_SEE, &s->ns, err) < 0)
+        return -1;
+    mt_object object = mt_object_run_in(&s->ns);
+    if (access_check(&req->user, MT_MAY_START, &object, err) < 0)
+        return -1;
+    if (req->body && (mt_json_need_object(req->body, "the request", err) < 0 ||
+                      MT_JSON_ONLY(req->body, err, "version", "environment", "maxDuration",
+                                   "startup", "vfs", "secrets", "labels") < 0 ||
+                      mt_json_opt_int(req->body, "version", (mt_json_range){1, INT32_MAX, 0},
+                                      &version, err) < 0))
+        return -1;
+    return mt_store_resource_get(req->api->store, s->ns.id, MT_RESOURCE_CAPSULE, name, version,
+                                 &s->capsule, err);
+}
+
+static int read_definition(mt_request *req, start *s, mt_err **err)
+{
+    if (mt_capsule_def_read(s->capsule.definition, strlen(s->capsule.definition), &s->def, err) < 0)
+        return -1;
+    if (req->body && mt_capsule_def_add(&s->def, req->body, &req->api->limits, err) < 0)
+        return -1;
+    s->image = s->def.image ? s->def.image : req->api->limits.default_image;
+    return 0;
+}
+
+static int find_mounts(mt_request *req, start *s, mt_err **err)
+{
+    s->vfs_ids = mt_arena_array_of(req->arena, const char *, s->def.vfs_count + 1);
+    if (!s->vfs_ids)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < s->def.vfs_count; i++) {
+        mt_vfs_record vfs;
+
+        if (mt_store_vfs_get(req->api->store, &req->user, s->ns.id, s->def.vfs[i].name, &vfs, err) <
+            0)
+            return -1;
+        if (!(s->vfs_ids[i] = mt_arena_strdup(req->arena, vfs.id)))
+            return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+static int prepare_start(mt_request *req, start *s, mt_err **err)
+{
+    digest_request(req, s);
+    if (find_capsule(req, s, err) < 0 || read_definition(req, s, err) < 0 ||
+        read_labels(req, s, err) < 0 || keep_request(req, s, err) < 0 ||
+        find_mounts(req, s, err) < 0)
+        return -1;
+    return mt_runs_image(req->api->runs, s->image, s->digest, err);
+}
+
+// The run as it will be stored; for a dry run as it would be.
+static void fill_new(mt_request *req, const start *s, mt_run_new *ret)
+{
+    int64_t now = mt_now_us();
+
+    *ret = (mt_run_new){
+        .namespace_id = s->ns.id,
+        .capsule = s->capsule.name,
+        .version = s->capsule.version,
+        .definition = s->capsule.definition,
+        .request = mt_buf_str(&s->request),
+        .labels = mt_buf_str(&s->labels),
+        .started_by = &req->user,
+        .parent_id = req->run_id,
+        .max_duration_ms = s->def.max_duration_ms,
+        .date_created = now,
+        .deadline = now + s->def.max_duration_ms * 1000,
+        .image = s->image,
+        .image_digest = s->digest,
+        .vfs_ids = s->vfs_ids,
+        .vfs_count = s->def.vfs_count,
+        .idempotency_key = req->idempotency_key,
+        .request_digest = s->request_digest,
+    };
+}
+
+static int reply_dry_run(mt_request *req, const start *s, mt_reply *reply, mt_err **err)
+{
+    _cleanup_buf_ mt_buf definition = MT_BUF_INIT(MT_BODY_LARGE);
+    mt_jw w;
+
+    if (mt_capsule_def_write(&s->def, &req->api->limits, &definition) < 0)
+        return mt_fail_oom(err);
+    mt_jw_init(&w, &reply->body, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_member_bool(&w, "dryRun", true);
+    mt_jw_member_text(&w, "namespace", s->ns.name);
+    mt_jw_member_text(&w, "capsule", s->capsule.name);
+    mt_jw_member_int(&w, "version", s->capsule.version);
+    mt_jw_member_text(&w, "image", s->image);
+    mt_jw_member_text(&w, "imageDigest", s->digest);
+    mt_jw_key(&w, "mounts");
+    mt_jw_begin_array(&w);
+    for (size_t i = 0; i < s->def.vfs_count; i++) {
+        mt_jw_begin_object(&w);
+        mt_jw_member_text(&w, "vfs", s->def.vfs[i].name);
+        mt_jw_member_text(&w, "vfsId", s->vfs_ids[i]);
+        mt_jw_member_text(&w, "mountName", s->def.vfs[i].mount_name);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
+    mt_jw_key(&w, "definition");
+    mt_jw_raw(&w, (mt_str){mt_buf_str(&definition), definition.len});
+    mt_jw_end_object(&w);
+    return reply->body.failed ? mt_fail_oom(err) : 0;
+}
+
+// Stores the run and hands it to the runner. What goes wrong after it is stored is told by the run.
+static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err **err)
+{
+    const mt_api *api = req->api;
+    mt_plan_limits limits = mt_run_limits(&s->def, &api->limits);
+    _cleanup_arena_ mt_arena *arena = mt_arena_new(PLAN_ARENA);
+    _cleanup_err_ mt_err *failed = NULL;
+    mt_run_new new_run;
+    mt_plan plan;
+    int r;
+
+    if (!arena)
+        return mt_fail_oom(err);
+    if (mt_runs_reserve(api->runs, &limits, err) < 0)
+        return -1;
+    fill_new(req, s, &new_run);
+    r = mt_store_run_create(api->store, &new_run, run, err);
+    if (r != 0) {
+        mt_runs_release(api->runs, &limits);
+        return r;
+    }
+    if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0 &&
+        mt_runs_start(api->runs, &plan, &failed) == 0)
+        return 0;
+    mt_runs_release(api->runs, &limits);
+    mt_run_change change = {.ended = true,
+                            .status = "Error",
+                            .end_reason = "startFailed",
+                            .failure_details = mt_err_sentence(failed)};
+    (void)mt_store_run_apply_wait(api->store, run->id, 0, &change, NULL);
+    mt_run_done(run);
+    return mt_store_run_get(api->store, &req->user, new_run.id ? new_run.id : run->id, run, err);
+}
+
+static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_(start_done) start s = {
+        .def = MT_CAPSULE_DEF_INIT, .request.max = MT_BODY_LARGE, .labels.max = MT_BODY_SMALL};
+    mt_run run = {0};
+    bool dry_run;
+    int r;
+
+    if (mt_query_bool(req, "dryRun", &dry_run, err) < 0 || prepare_start(req, &s, err) < 0)
+        return -1;
+    if (dry_run)
+        return reply_dry_run(req, &s, reply, err);
+    // A repeat of a start that was made is answered even when there is no room for another.
+    r = req->idempotency_key
+            ? mt_store_run_by_idempotency(req->api->store, &req->user, req->idempotency_key,
+                                          s.request_digest, &run, err)
+            : 1;
+    if (r == 1)
+        r = store_and_start(req, &s, &run, err);
+    else if (r == 0)
+        r = 1;
+    if (r < 0)
+        return -1;
+    r = reply_run(reply, r == 1 ? 200 : 201, &run, NULL, err);
+    mt_run_done(&run);
+    return r;
+}
+
+// ---- look, wait, end ----
+
+static bool has_ended(const mt_run *run)
+{
+    return run->end_reason[0] != '\0';
+}
+
+static int get_run(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_buf_ mt_buf story = MT_BUF_INIT(8 << 20);
+    mt_str until = mt_query(req, "until");
+    mt_run run = {0};
+    bool with_story, there;
+    int r;
+
+    if (until.data && !mt_str_eq(until, "ready") && !mt_str_eq(until, "ended"))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "until", "'until' must be ready or ended");
+    if (mt_query_bool(req, "story", &with_story, err) < 0 ||
+        access_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &run, err) < 0)
+        return -1;
+    there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
+    if (!there && !req->waited_out) {
+        r = mt_reply_not_yet(reply);
+    } else {
+        if (with_story)
+            (void)mt_run_story(req->api->runs_dirfd, run.id, &story);
+        r = reply_run(reply, 200, &run, with_story && story.len ? &story : NULL, err);
+    }
+    mt_run_done(&run);
+    return r;
+}
+
+static int filter_name(mt_request *req, const char *name, const char **ret, mt_err **err)
+{
+    mt_str value = mt_query(req, name);
+
+    if (value.data && memchr(value.data, '\0', value.len))
+        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' holds a NUL", name);
+    *ret = value.data;
+    return 0;
+}
+
+static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    const char *ns_name = NULL, *after;
+    mt_run_filter filter = {0};
+    mt_run_list list = {0};
+    mt_namespace ns;
+    int64_t limit;
+    bool mine;
+    mt_jw w;
+
+    if (mt_query_page(req, &limit, &after, err) < 0 ||
+        filter_name(req, "namespace", &ns_name, err) < 0 ||
+        filter_name(req, "capsule", &filter.capsule, err) < 0 ||
+        filter_name(req, "status", &filter.status, err) < 0 ||
+        filter_name(req, "idEnding", &filter.id_ending, err) < 0 ||
+        mt_query_bool(req, "mine", &mine, err) < 0)
+        return -1;
+    if (ns_name) {
+        if (access_namespace(req->api->store, &req->user, MT_MAY_SEE, ns_name, &ns, err) < 0)
+            return -1;
+        filter.namespace_id = ns.id;
+    }
+    if (mine)
+        filter.started_by_id = req->user.id;
+    if (mt_store_run_list(req->api->store, &req->user, &filter,
+                          (mt_page){.after = after, .limit = (size_t)limit}, &list, err) < 0)
+        return -1;
+    mt_jw_init(&w, &reply->body, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_key(&w, "items");
+    mt_jw_begin_array(&w);
+    for (size_t i = 0; i < list.count; i++) {
+        mt_jw_begin_object(&w);
+        write_run_members(&w, &list.items[i]);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
+    mt_jw_member_text(&w, "next", list.next[0] ? list.next : NULL);
+    mt_jw_end_object(&w);
+    mt_run_list_done(&list);
+    return reply->body.failed ? mt_fail_oom(err) : 0;
+}
+
+static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    const mt_api *api = req->api;
+    mt_run run = {0};
+    int r = 0;
+
+    if (access_run(api->store, &req->user, MT_MAY_TERMINATE, mt_param_dup(req, "id"), &run, err) <
+        0)
+        return -1;
+    // Noted first, so that a restart between the two does not forget it. The first one's name
+    // stays.
+    if (!has_ended(&run)) {
+        r = mt_store_run_request_stop(api->store, run.id, req->user.name, err);
+        if (r >= 0)
+            r = mt_runs_terminate(api->runs, run.id,
+                                  run.stop_requested_by[0] ? run.stop_requested_by : req->user.name,
+                                  err);
+    }
+    if (r >= 0)
+        r = !has_ended(&run) && !req->waited_out ? mt_reply_not_yet(reply)
+                                                 : reply_run(reply, 200, &run, NULL, err);
+    mt_run_done(&run);
+    return r;
+}
+
+const mt_route mt_routes_runs[] = {
+    {.method = "POST",
+     .pattern = "/v1/namespaces/{ns}/capsules/{capsule}/runs",
+     .handler = start_run,
+     .query = "dryRun",
+     .max_body = MT_BODY_LARGE},
+    {.method = "GET",
+     .pattern = "/v1/capsule-runs",
+     .handler = list_runs,
+     .query = "namespace capsule status idEnding mine limit after"},
+    {.method = "GET",
+     .pattern = "/v1/capsule-runs/{id}",
+     .handler = get_run,
+     .query = "until story",
+     .flags = MT_ROUTE_WAIT},
+    {.method = "POST",
+     .pattern = "/v1/capsule-runs/{id}/terminate",
+     .handler = terminate_run,
+     .flags = MT_ROUTE_WAIT,
+     .max_body = MT_BODY_SMALL},
+    {0},
+};

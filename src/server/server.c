@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/router.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
+
+typedef struct job {
+    mt_server *server;
+    uint64_t exchange;
+    mt_http_request *http; // a reference
+    const mt_door *door;
+    mt_http_peer peer;
+    const mt_route *route;
+    mt_request req;
+    mt_reply reply;
+    mt_err *err;
+    bool signed_in;
+    bool admit;      // this round is sign-in and `begin` alone: the body comes after it
+    bool running;    // on a worker: the loop does not touch req, reply, err
+    bool gone;       // the client left: free when the worker is done
+    int write_error; // of an upload
+    int64_t written;
+    // Waiting.
+    const char *topic; // NULL: does not wait
+    bool fired;
+    mt_timer *timer;
+    struct job *next_waiting;
+} job;
+
+struct mt_server {
+    mt_loop *loop;
+    mt_pool *pool;
+    mt_api *api;
+    mt_http_server *http;
+    job *waiting[TOPICS];
+};
+
+// ---- waiting ----
+
+static size_t topic_bucket(const char *topic)
+{
+    uint64_t h = 1469598103934665603u;
+
+    for (; *topic; topic++)
+        h = (h ^ (unsigned char)*topic) * 1099511628211u;
+    return h % TOPICS;
+}
+
+static void submit(job *j);
+
+static void on_wait_over(mt_timer *timer, void *data)
+{
+    job *j = data;
+
+    j->fired = true;
+    // A job on a worker is told by `fired`; waited_out is read by the handler, so it is set between
+    // two rounds alone.
+    if (!j->running) {
+        j->req.waited_out = true;
+        submit(j);
+    }
+}
+
+static int start_waiting(job *j, int64_t seconds)
+{
+    size_t b;
+
+    j->topic = mt_param_dup(&j->req, "id");
+    j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
+    if (!j->topic || !j->timer) {
+        j->topic = NULL;
+        return -ENOMEM;
+    }
+    mt_timer_in_ms(j->timer, seconds * 1000);
+    j->req.waited_out = false;
+    b = topic_bucket(j->topic);
+    j->next_waiting = j->server->waiting[b];
+    j->server->waiting[b] = j;
+    return 0;
+}
+
+static void stop_waiting(job *j)
+{
+    mt_timer_free(j->timer);
+    j->timer = NULL;
+    if (!j->topic)
+        return;
+    for (job **at = &j->server->waiting[topic_bucket(j->topic)]; *at; at = &(*at)->next_waiting) {
+        if (*at == j) {
+            *at = j->next_waiting;
+            break;
+        }
+    }
+    j->topic = NULL;
+}
+
+struct announcement {
+    mt_server *server;
+    char topic[MT_ID_TEXT];
+};
+
+static void announced(void *data)
+{
+    struct announcement *a = data;
+    job *next;
+
+    for (job *j = a->server->waiting[topic_bucket(a->topic)]; j; j = next) {
+        next = j->next_waiting;
+        if (strcmp(j->topic, a->topic) != 0)
+            continue;
+        j->fired = true;
+        if (!j->running)
+            submit(j);
+    }
+    free(a);
+}
+
+void mt_announce(const mt_api *api, const char *topic)
+{
+    struct announcement *a = calloc(1, sizeof(*a));
+
+    // Without memory the waiters wake when their time is over.
+    if (!a)
+        return;
+    a->server = api->server;
+    (void)snprintf(a->topic, sizeof(a->topic), "%s", topic);
+    if (mt_loop_post(api->server->loop, announced, a) < 0)
+        free(a);
+}
+
+// ---- jobs ----
+
+static void reply_done(mt_reply *reply)
+{
+    mt_buf_done(&reply->body);
+    for (size_t i = 0; i < reply->header_count; i++)
+        free(reply->headers[i].value);
+    mt_close_fd(&reply->fd);
+}
+
+static void reply_init(mt_reply *reply)
+{
+    *reply = (mt_reply){.status = 200, .fd = -1, .body.max = MT_REPLY_BODY_MAX};
+}
+
+static void job_free(job *j)
+{
+    stop_waiting(j);
+    if (j->req.upload_abort)
+        j->req.upload_abort(j->req.upload_data);
+    reply_done(&j->reply);
+    mt_err_free(j->err);
+    mt_json_unref(j->req.body);
+    mt_http_request_unref(j->http);
+    mt_arena_free(j->req.arena);
+    free(j);
+}
+
+static int run_handler(job *j)
+{
+    mt_str body = mt_http_request_body(j->http);
+
+    if (!j->route->begin && body.len && !j->req.body) {
+        mt_json_limits limits = MT_JSON_LIMITS_INIT;
+
+        limits.bytes = j->route->max_body;
+        if (mt_json_parse(body.data, body.len, &limits, &j->req.body, &j->err) < 0)
+            return -1;
+    }
+    return j->route->handler(&j->req, &j->reply, &j->err);
+}
+
+static void on_worked(void *data);
+
+// On a worker.
+static void work(void *data)
+{
+    job *j = data;
+    int r = 0;
+
+    if (!j->signed_in && !(j->route->flags & MT_ROUTE_OPEN)) {
+        r = mt_auth_user(j->door, j->http, &j->peer, &j->req, &j->err);
+        j->signed_in = r == 0;
+    }
+    if (r == 0 && j->admit)
+        r = j->route->begin ? j->route->begin(&j->req, &j->reply, &j->err) : 0;
+    else if (r == 0)
+        r = run_handler(j);
+    if (r < 0 && !j->err)
+        (void)mt_fail(&j->err, MT_E_INTERNAL, "the request failed without a reason");
+    // Cannot be refused: without this the exchange would never be answered.
+    while (mt_loop_post(j->server->loop, on_worked, j) == -ENOMEM)
+        (void)usleep(1000);
+}
+
+static void submit(job *j)
+{
+    j->running = true;
+    j->fired = false;
+    if (mt_pool_run(j->server->pool, work, j) < 0) {
+        mt_http_x *x = mt_http_find(j->server->http, j->exchange);
+
+        j->running = false;
+        if (x)
+            (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+    }
+}
+
+// ---- answers ----
+
+static void add_problem(const mt_err *err, mt_buf *body)
+{
+    mt_code code = mt_err_code(err);
+    int status = mt_code_http_status(code);
+    mt_jw w;
+
+    mt_jw_init(&w, body, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_member_text(&w, "type", "about:blank");
+    mt_jw_member_text(&w, "title", mt_http_reason(status));
+    mt_jw_member_int(&w, "status", status);
+    mt_jw_member_text(&w, "code", mt_code_name(code));
+    mt_jw_member_text(&w, "detail", mt_err_sentence(err));
+    if (mt_err_field(err))
+        mt_jw_member_text(&w, "field", mt_err_field(err));
+    mt_jw_member_text(&w, "help", mt_code_help(code));
+    mt_jw_end_object(&w);
+}
+
+static void answer_error(mt_http_x *x, const mt_err *err, const char *allow)
+{
+    _cleanup_buf_ mt_buf body = MT_BUF_INIT(65536);
+    mt_code code = mt_err_code(err);
+    const mt_http_header_line headers[] = {
+        {"Content-Type", "application/problem+json"},
+        {"Allow", allow},
+        {"WWW-Authenticate", code == MT_E_UNAUTHENTICATED ? "Bearer" : NULL},
+        {"Retry-After", code == MT_E_CAPACITY_EXCEEDED || code == MT_E_RATE_LIMITED ? "1" : NULL},
+        {"Cache-Control", "no-store"},
+    };
+
+    add_problem(err, &body);
+    if (code == MT_E_INTERNAL || code == MT_E_IO)
+        mt_log(MT_LOG_ERROR, "a request failed", {"error", mt_err_sentence(err)});
+    (void)mt_http_respond(x, mt_code_http_status(code), headers, MT_ARRAY_SIZE(headers),
+                          mt_buf_str(&body), body.len);
+}
+
+static void answer(mt_http_x *x, job *j)
+{
+    mt_http_header_line headers[MT_REPLY_HEADERS_MAX + 2];
+    mt_reply *reply = &j->reply;
+    size_t n = 0;
+
+    if (j->err) {
+        answer_error(x, j->err, NULL);
+        return;
+    }
+    if (reply->body.failed) {
+        (void)mt_http_respond_problem(x, MT_E_OOM, "the answer does not fit in memory");
+        return;
+    }
+    if (reply->body.len || reply->fd >= 0)
+        headers[n++] = (mt_http_header_line){
+            "Content-Type", reply->content_type ? reply->content_type : "application/json"};
+    headers[n++] = (mt_http_header_line){"Cache-Control", "no-store"};
+    for (size_t i = 0; i < reply->header_count; i++)
+        headers[n++] = (mt_http_header_line){reply->headers[i].name, reply->headers[i].value};
+    if (reply->fd >= 0)
+        (void)mt_http_respond_fd(x, reply->status, headers, n, MT_TAKE_FD(reply->fd),
+                                 (off_t)reply->fd_offset, reply->fd_length);
+    else
+        (void)mt_http_respond(x, reply->status, headers, n, mt_buf_str(&reply->body),
+                              reply->body.len);
+    if (!mt_http_answered(x))
+        (void)mt_http_respond_problem(x, MT_E_INTERNAL, "the answer could not be written");
+}
+
+// On the loop: a worker is done with j.
+static void on_worked(void *data)
+{
+    job *j = data;
+    mt_http_x *x = j->gone ? NULL : mt_http_find(j->server->http, j->exchange);
+
+    j->running = false;
+    if (!x || j->gone) {
+        job_free(j);
+        return;
+    }
+    if (j->admit && !j->err) {
+        j->admit = false;
+        mt_http_resume(x);
+        return;
+    }
+    if (j->reply.not_yet && !j->err && !j->req.waited_out && j->topic) {
+        bool again = j->fired;
+
+        reply_done(&j->reply);
+        reply_init(&j->reply);
+        // Something happened, or the time was over, while the handler looked.
+        if (again) {
+            j->req.waited_out = mt_timer_left_ms(j->timer) == 0;
+            submit(j);
+        }
+        return;
+    }
+    // The handler took over the upload: what is left is not aborted behind its back.
+    answer(x, j);
+}
+
+// ---- the exchange ----
+
+static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
+{
+    job *j = data;
+    const char *p = piece;
+    _cleanup_err_ mt_err *err = NULL;
+
+    while (len > 0 && j->write_error == 0) {
+        ssize_t n = write(j->req.upload_fd, p, len);
+
+        if (n < 0 && errno != EINTR)
+            j->write_error = errno;
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+            j->written += n;
+        }
+    }
+    if (j->req.upload_limit && j->written > j->req.upload_limit)
+        j->write_error = EDQUOT;
+    if (j->write_error && !mt_http_answered(x)) {
+        (void)mt_fail_errno(&err, j->write_error, "cannot store the upload after %lld bytes",
+                            (long long)j->written);
+        answer_error(x, err, NULL);
+    }
+}
+
+static int copy_query(job *j, mt_err **err)
+{
+    size_t count = mt_http_query_count(j->http);
+    const char *names = j->route->query ? j->route->query : "";
+
+    j->req.query_ = mt_arena_alloc(j->req.arena, (count + 1) * sizeof(*j->req.query_));
+    if (!j->req.query_)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < count; i++) {
+        mt_str name = mt_http_query_name(j->http, i);
+        bool known = false;
+
+        for (const char *p = names; *p; p += strcspn(p, " "), p += strspn(p, " "))
+            known = known || (strcspn(p, " ") == name.len && memcmp(p, name.data, name.len) == 0);
+        if (!known && !((j->route->flags & MT_ROUTE_WAIT) && mt_str_eq(name, "wait")))
+            return mt_fail_field(err, MT_E_BAD_FIELD, "query",
+                                 "no query parameter '%.*s' here; there are: %s%s",
+                                 (int)MT_MIN(name.len, (size_t)64), name.data, names,
+                                 j->route->flags & MT_ROUTE_WAIT ? " wait" : "");
+        for (size_t k = 0; k < i; k++)
+            if (j->req.query_[k].name.len == name.len &&
+                memcmp(j->req.query_[k].name.data, name.data, name.len) == 0)
+                return mt_fail_field(err, MT_E_BAD_FIELD, "query",
+                                     "the query parameter '%.*s' is given twice", (int)name.len,
+                                     name.data);
+        j->req.query_[i].name = name;
+        j->req.query_[i].value = mt_http_query_value(j->http, i);
+    }
+    j->req.query_count_ = count;
+    return 0;
+}
+
+static int copy_header(job *j, const char *name, const char **ret, mt_err **err)
+{
+    mt_str value;
+
+    if (!mt_http_header(j->http, name, &value))
+        return 0;
+    if (mt_http_header_count(j->http, name) != 1)
+        return mt_fail(err, MT_E_BAD_REQUEST, "the header %s is given twice", name);
+    *ret = mt_arena_strndup(j->req.arena, value.data, value.len);
+    return *ret ? 0 : mt_fail_oom(err);
+}
+
+static int check_body(job *j, mt_err **err)
+{
+    uint64_t length;
+    bool known = mt_http_request_length(j->http, &length);
+    mt_str type;
+
+    j->req.upload_length = known ? (int64_t)length : -1;
+    if (!mt_http_request_has_body(j->http) || j->route->begin)
+        return 0;
+    if (!j->route->max_body)
+        return mt_fail(err, MT_E_BAD_REQUEST, "%s %s takes no body", j->route->method, j->req.path);
+    if (known && length > j->route->max_body)
+        return mt_fail(err, MT_E_TOO_LARGE, "the body may have at most %zu bytes here",
+                       j->route->max_body);
+    if (mt_http_header(j->http, "Content-Type", &type) && type.len &&
+        strncasecmp(type.data, "application/json", 16) != 0)
+        return mt_fail(err, MT_E_UNSUPPORTED_MEDIA, "send the body as application/json");
+    return 0;
+}
+
+static int prepare(job *j, char **ret_allow, mt_err **err)
+{
+    mt_str path = mt_http_request_raw_path(j->http);
+    const char *key = NULL;
+
+    j->req.arena = mt_arena_new(REQUEST_ARENA);
+    if (!j->req.arena)
+        return mt_fail_oom(err);
+    j->req.method = mt_http_method_name(mt_http_request_method(j->http));
+    j->req.path = mt_arena_strndup(j->req.arena, path.data, path.len);
+    j->req.peer = j->peer.is_unix ? mt_arena_printf(j->req.arena, "uid %u", (unsigned)j->peer.uid)
+                                  : mt_arena_strdup(j->req.arena, j->peer.address);
+    if (!j->req.path || !j->req.peer)
+        return mt_fail_oom(err);
+    if (mt_auth_check_host(j->door, j->http, err) < 0 ||
+        mt_route_find(j->req.method, j->req.path, j->req.arena, &j->route, &j->req, ret_allow,
+                      err) < 0 ||
+        copy_query(j, err) < 0 || check_body(j, err) < 0 ||
+        copy_header(j, "Range", &j->req.range, err) < 0 ||
+        copy_header(j, "If-None-Match", &j->req.if_none_match, err) < 0 ||
+        copy_header(j, "Idempotency-Key", &key, err) < 0)
+        return -1;
+    if (key && (!*key || strlen(key) > 255))
+        return mt_fail(err, MT_E_BAD_REQUEST, "Idempotency-Key must have 1 to 255 characters");
+    j->req.idempotency_key = key;
+    return 0;
+}
+
+static job *job_new(mt_http_x *x, mt_server *server)
+{
+    job *j = calloc(1, sizeof(*j));
+
+    if (!j)
+        return NULL;
+    j->server = server;
+    j->exchange = mt_http_id(x);
+    j->http = mt_http_request_ref(mt_http_req(x));
+    j->door = mt_http_tag(x);
+    j->peer = *mt_http_peer_of(x);
+    j->req.api = server->api;
+    j->req.upload_fd = -1;
+    j->req.waited_out = true;
+    reply_init(&j->reply);
+    return j;
+}
+
+static void on_head(mt_http_x *x, void *data)
+{
+    job *j = job_new(x, data);
+    _cleanup_err_ mt_err *err = NULL;
+    char *allow = NULL;
+
+    if (!j) {
+        (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+        return;
+    }
+    mt_http_set_data(x, j);
+    if (prepare(j, &allow, &err) < 0) {
+        answer_error(x, err, allow);
+        return;
+    }
+    if (!mt_http_request_has_body(j->http) && !j->route->begin)
+        return;
+    // The body waits until its sender is known.
+    if (j->route->begin)
+        mt_http_stream(x, UINT64_MAX, on_piece, j);
+    else
+        mt_http_collect(x, j->route->max_body);
+    mt_http_pause(x);
+    j->admit = true;
+    submit(j);
+}
+
+static void on_request(mt_http_x *x, void *data)
+{
+    job *j = mt_http_data(x);
+    _cleanup_err_ mt_err *err = NULL;
+    int64_t seconds;
+
+    if (!j || mt_http_answered(x))
+        return;
+    if (j->route->flags & MT_ROUTE_WAIT) {
+        if (mt_query_int(&j->req, "wait", 0, WAIT_MAX_SECONDS, 0, &seconds, &err) < 0) {
+            answer_error(x, err, NULL);
+            return;
+        }
+        if (seconds > 0 && start_waiting(j, seconds) < 0) {
+            (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+            return;
+        }
+    }
+    submit(j);
+}
+
+static void on_end(mt_http_x *x, void *data)
+{
+    job *j = mt_http_data(x);
+
+    if (!j)
+        return;
+    if (j->running)
+        j->gone = true;
+    else
+        job_free(j);
+}
+
+int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
+{
+    mt_server *server = calloc(1, sizeof(*server));
+    mt_http_limits limits = {.collect_max = MT_BODY_LARGE};
+    mt_http_handler handler = {
+        .on_head = on_head, .on_request = on_request, .on_end = on_end, .data = server};
+
+    if (!server)
+        return mt_fail_oom(err);
+    server->loop = loop;
+    server->api = api;
+    server->http = mt_http_server_new(loop, &limits, &handler);
+    if (!server->http) {
+        free(server);
+        return mt_fail_oom(err);
+    }
+    api->server = server;
+    *ret = server;
+    return 0;
+}
+
+int mt_server_start(mt_server *server, size_t workers, mt_err **err)
+{
+    return mt_pool_new(workers, &server->pool, err);
+}
+
+void mt_server_free(mt_server *server)
+{
+    if (!server)
+        return;
+    // First the workers: their jobs post to the loop, which runs once more to take them in.
+    mt_pool_free(server->pool);
+    mt_http_server_free(server->http);
+    (void)mt_loop_once(server->loop, 0);
+    free(server);
+}
+
+mt_http_server *mt_server_http(mt_server *server)
+{
+    return server->http;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a run: events of its journal, each applied once, in their order.
+//
+//   Starting --ready--> Running --ended--> Finished | Error
+//       `------------ended-------------------^
+#include "store/store-internal.h"
+
+#include <stdio.h>
+
+// A change on its way to the writer; the texts of change point into the same block.
+struct apply {
+    char run_id[MT_ID_TEXT];
+    int64_t seq;
+    mt_run_change change;
+    char texts[];
+};
+
+struct run_state {
+    bool starting;
+    char namespace_id[MT_ID_TEXT];
+    bool skip; // it has ended, or knows this event already
+};
+
+static int load_state(tx *t, const struct apply *a, struct run_state *ret, mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+    const char *status;
+    int r;
+
+    if (db_start(t->db, RUN_STATE, &st, err, T(a->run_id)) < 0)
+        return -1;
+    r = db_step(t->db, st, err);
+    if (r <= 0)
+        return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no capsule run '%s'", a->run_id);
+    status = db_text(st, 0);
+    ret->starting = mt_streq(status, "Starting");
+    ret->skip = (!ret->starting && !mt_streq(status, "Running")) ||
+                (a->seq != 0 && a->seq <= db_int(st, 1));
+    db_copy(st, 2, ret->namespace_id);
+    return 0;
+}
+
+static int apply_ready(tx *t, const struct apply *a, const struct run_state *state, mt_err **err)
+{
+    if (!a->change.ready || !state->starting)
+        return 0;
+    if (db_run(t->db, RUN_READY, err, T(a->run_id),
+               I(a->change.ready_us ? a->change.ready_us : t->now)) < 0)
+        return -1;
+    return event_add(t, "capsuleRun", a->run_id, state->namespace_id, "ready", err);
+}
+
+static int apply_parts(tx *t, const struct apply *a, mt_err **err)
+{
+    const mt_run_change *c = &a->change;
+
+    if (!c->phases && !c->image_digest && c->deadline == 0)
+        return 0;
+    return db_run(t->db, RUN_PARTS, err, T(a->run_id), T(c->phases), T(c->image_digest),
+                  I(c->deadline)) < 0
+               ? -1
+               : 0;
+}
+
+static int apply_end(tx *t, const struct apply *a, const struct run_state *state, mt_err **err)
+{
+    const mt_run_change *c = &a->change;
+
+    if (!c->ended)
+        return 0;
+    if (db_run(t->db, RUN_END, err, T(a->run_id), T(c->status), T(c->end_reason),
+               T(c->failure_details ? c->failure_details : ""),
+               T(c->limits_reached ? c->limits_reached : "[]"),
+               T(c->terminated_by ? c->terminated_by : ""), I(c->limit_ms), I(c->signal),
+               I(c->memory_peak_bytes), I(c->cpu_us), I(c->ended_us ? c->ended_us : t->now)) < 0 ||
+        db_run(t->db, RUN_VFS_CLEAR, err, T(a->run_id)) < 0)
+        return -1;
+    return event_add(t, "capsuleRun", a->run_id, state->namespace_id, "ended", err);
+}
+
+static int apply_op(tx *t, void *arg, mt_err **err)
+{
+    struct apply *a = arg;
+    struct run_state state = {0};
+
+    if (load_state(t, a, &state, err) < 0)
+        return -1;
+    if (state.skip)
+        return 1;
+    if (a->seq != 0 && db_run(t->db, RUN_SEQ, err, T(a->run_id), I(a->seq)) < 0)
+        return -1;
+    if (apply_ready(t, a, &state, err) < 0 || apply_parts(t, a, err) < 0)
+        return -1;
+    return apply_end(t, a, &state, err);
+}
+
+static int check_change(const mt_run_change *c, mt_err **err)
+{
+    if (!c->ended)
+        return 0;
+    if (!c->status || (!mt_streq(c->status, "Finished") && !mt_streq(c->status, "Error")))
+        return mt_fail(err, MT_E_INTERNAL, "a run ends Finished or Error, not '%.40s'",
+                       c->status ? c->status : "");
+    if (!c->end_reason || !c->end_reason[0] || strlen(c->end_reason) >= MT_STORE_WORD)
+        return mt_fail(err, MT_E_INTERNAL, "a run ends for a reason");
+    return 0;
+}
+
+static void copy_text(const char **text, char **at)
+{
+    size_t n;
+
+    if (!*text)
+        return;
+    n = strlen(*text) + 1;
+    memcpy(*at, *text, n);
+    *text = *at;
+    *at += n;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static struct apply *copy_change(const char *run_id, int64_t seq, const mt_run_change *c)
+{
+    size_t texts = size_of(c->phases) + size_of(c->image_digest) + size_of(c->status) +
+                   size_of(c->end_reason) + size_of(c->failure_details) +
+                   size_of(c->limits_reached) + size_of(c->terminated_by);
+    struct apply *a = calloc(1, sizeof(*a) + texts);
+    char *at;
+
+    if (!a)
+        return NULL;
+    (void)snprintf(a->run_id, sizeof(a->run_id), "%s", run_id);
+    a->seq = seq;
+    a->change = *c;
+    at = a->texts;
+    copy_text(&a->change.phases, &at);
+    copy_text(&a->change.image_digest, &at);
+    copy_text(&a->change.status, &at);
+    copy_text(&a->change.end_reason, &at);
+    copy_text(&a->change.failure_details, &at);
+    copy_text(&a->change.limits_reached, &at);
+    copy_text(&a->change.terminated_by, &at);
+    return a;
+}
+
+int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_run_change *change,
+                       mt_store_done_fn *done, void *data, mt_err **err)
+{
+    struct apply *a;
+
+    if (check_change(change, err) < 0)
+        return -1;
+    a = copy_change(run_id, seq, change);
+    if (!a)
+        return mt_fail_oom(err);
+    if (store_write_async(s, apply_op, a, true, done, data, err) < 0) {
+        free(a);
+        return -1;
+    }
+    return 0;
+}
+
+int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
+                            const mt_run_change *change, mt_err **err)
+{
+    _cleanup_free_ struct apply *a = NULL;
+
+    if (check_change(change, err) < 0)
+        return -1;
+    a = copy_change(run_id, seq, change);
+    return a ? store_write_essential(s, apply_op, a, err) : mt_fail_oom(err);
+}
+
+// ---- asked to stop ----
+
+struct stop {
+    const char *run_id, *by;
+};
+
+static int stop_op(tx *t, void *arg, mt_err **err)
+{
+    struct stop *stop = arg;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    char namespace_id[MT_ID_TEXT];
+    int r;
+
+    if (db_start(t->db, RUN_STATE, &st, err, T(stop->run_id)) < 0)
+        return -1;
+    r = db_step(t->db, st, err);
+    if (r <= 0)
+        return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no capsule run '%.80s'", stop->run_id);
+    db_copy(st, 2, namespace_id);
+    r = db_run(t->db, RUN_STOP, err, T(stop->run_id), T(stop->by));
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return event_add(t, "capsuleRun", stop->run_id, namespace_id, "updated", err);
+}
+
+int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err)
+{
+    struct stop stop = {run_id, by};
+
+    return store_write_essential(s, stop_op, &stop, err);
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: made, listed, read. What happens to them afterwards is in run-changes.c.
+#include "store/store-internal.h"
+
+#include <stdio.h>
+
+static const int64_t KEY_US = (int64_t)MT_STORE_KEY_DAYS * 86400 * 1000000;
+
+void mt_run_done(mt_run *r)
+{
+    free(r->failure_details);
+    free(r->limits_reached);
+    free(r->labels);
+    free(r->phases);
+    free(r->definition);
+    free(r->request);
+    *r = (mt_run){0};
+}
+
+void mt_run_list_done(mt_run_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        mt_run_done(&l->items[i]);
+    free(l->items);
+    *l = (mt_run_list){0};
+}
+
+// Columns in the order of RUN_HEAD; *ret_number is the place in lists.
+static int run_row(db_stmt *st, mt_run *r, int64_t *ret_number, mt_err **err)
+{
+    *r = (mt_run){0};
+    db_copy(st, 0, r->id);
+    db_copy(st, 1, r->namespace_id);
+    db_copy(st, 2, r->namespace_name);
+    db_copy(st, 3, r->capsule);
+    r->version = db_int(st, 4);
+    db_copy(st, 5, r->status);
+    db_copy(st, 6, r->end_reason);
+    r->limit_ms = db_int(st, 7);
+    r->signal = (int)db_int(st, 8);
+    db_copy(st, 9, r->terminated_by);
+    db_copy(st, 10, r->stop_requested_by);
+    r->limits_reached = db_dup(st, 11);
+    r->labels = db_dup(st, 12);
+    db_copy(st, 13, r->started_by_id);
+    db_copy(st, 14, r->started_by);
+    db_copy(st, 15, r->parent_id);
+    r->date_created = db_int(st, 16);
+    r->date_ready = db_int(st, 17);
+    r->date_ended = db_int(st, 18);
+    r->deadline = db_int(st, 19);
+    r->max_duration_ms = db_int(st, 20);
+    db_copy(st, 21, r->image);
+    db_copy(st, 22, r->image_digest);
+    r->memory_peak_bytes = db_int(st, 23);
+    r->cpu_us = db_int(st, 24);
+    r->seq = db_int(st, 25);
+    r->phases = db_dup(st, 26);
+    r->failure_details = db_dup(st, 27);
+    *ret_number = db_int(st, 28);
+    r->relation = (mt_relation)db_int(st, 29);
+    if (!db_is_null(st, 30))
+        r->request = db_dup(st, 30);
+    if (!db_is_null(st, 31))
+        r->definition = db_dup(st, 31);
+    if (!r->limits_reached || !r->labels || !r->phases || !r->failure_details ||
+        (!db_is_null(st, 30) && (!r->request || !r->definition))) {
+        mt_run_done(r);
+        return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+// 0 found, 1 none, < 0.
+static int run_load(db *d, const mt_user *as, const char *id, mt_run *ret, mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+    int64_t number;
+    int r;
+
+    if (db_start(d, RUN_BY_ID, &st, err, T(as_id(as)), I(as_all(as)), T(id)) < 0)
+        return -1;
+    r = db_step(d, st, err);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return run_row(st, ret, &number, err);
+}
+
+int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    int rc;
+
+    if (reader_get(s, &r, err) < 0)
+        return -1;
+    rc = run_load(r->db, as, id, ret, err);
+    return rc > 0 ? mt_fail(err, MT_E_NOT_FOUND, "no capsule run '%.80s'", id) : rc;
+}
+
+// ---- idempotency ----
+
+// 0: *ret is the run of an earlier start, 1: no such key, < 0: reused for another request.
+static int by_idempotency(db *d, int64_t now, const mt_user *by, const char *key,
+                          const char *digest, mt_run *ret, mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+    int r;
+
+    if (db_start(d, IDEMPOTENCY_GET, &st, err, T(by->id), T(key), I(now - KEY_US)) < 0)
+        return -1;
+    r = db_step(d, st, err);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    if (!mt_streq(db_text(st, 0), digest))
+        return mt_fail(
+            err, MT_E_IDEMPOTENCY_REUSED,
+            "the Idempotency-Key '%.80s' was used for another request within the last %d "
+            "hours",
+            key, 24 * MT_STORE_KEY_DAYS);
+    return run_load(d, by, db_text(st, 1), ret, err);
+}
+
+static int check_key(const char *key, const char *digest, mt_err **err)
+{
+    size_t n = key ? strlen(key) : 0;
+
+    if (n >= 1 && n <= 255 && digest)
+        return 0;
+    return mt_fail_field(err, MT_E_BAD_FIELD, "Idempotency-Key",
+                         "an Idempotency-Key has 1 to 255 characters");
+}
+
+int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
+                                const char *request_digest, mt_run *ret, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+
+    if (check_key(key, request_digest, err) < 0 || reader_get(s, &r, err) < 0)
+        return -1;
+    return by_idempotency(r->db, mt_now_us(), by, key, request_digest, ret, err);
+}
+
+// ---- making ----
+
+struct create {
+    const mt_run_new *new;
+    const char *id;
+    mt_run *ret;
+};
+
+static int remember_key(tx *t, const struct create *c, mt_err **err)
+{
+    const mt_run_new *n = c->new;
+
+    if (!n->idempotency_key)
+        return 0;
+    if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
+        return -1;
+    return db_run(t->db, IDEMPOTENCY_ADD, err, T(n->started_by->id), T(n->idempotency_key),
+                  T(n->request_digest), T(c->id), I(t->now)) < 0
+               ? -1
+               : 0;
+}
+
+static int add_mounts(tx *t, const struct create *c, mt_err **err)
+{
+    for (size_t i = 0; i < c->new->vfs_count; i++) {
+        if (db_run(t->db, RUN_VFS_ADD, err, T(c->id), T(c->new->vfs_ids[i])) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+    return text ? text : otherwise;
+}
+
+static int create_op(tx *t, void *arg, mt_err **err)
+{
+    struct create *c = arg;
+    const mt_run_new *n = c->new;
+    int r;
+
+    mt_run_done(c->ret);
+    if (n->idempotency_key) {
+        r = by_idempotency(t->db, t->now, n->started_by, n->idempotency_key, n->request_digest,
+                           c->ret, err);
+        if (r <= 0)
+            return r < 0 ? r : 1;
+    }
+    if (db_run(t->db, RUN_ADD, err, T(c->id), T(n->namespace_id), T(n->capsule), I(n->version),
+               T(text_or(n->labels, "{}")), T(n->started_by->id), T(n->started_by->name),
+               T(text_or(n->parent_id, "")), I(n->date_created ? n->date_created : t->now),
+               I(n->deadline), I(n->max_duration_ms), T(text_or(n->image, "")),
+               T(text_or(n->image_digest, "")), T(text_or(n->request, "{}")),
+               T(n->definition)) < 0 ||
+        add_mounts(t, c, err) < 0 || remember_key(t, c, err) < 0 ||
+        event_add(t, "capsuleRun", c->id, n->namespace_id, "created", err) < 0)
+        return -1;
+    return run_load(t->db, n->started_by, c->id, c->ret, err);
+}
+
+int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err)
+{
+    _cleanup_(mt_run_done) mt_run made = {0};
+    char own[MT_ID_TEXT];
+    struct create c = {run, run->id, &made};
+    int r;
+
+    if (run->idempotency_key && check_key(run->idempotency_key, run->request_digest, err) < 0)
+        return -1;
+    if (!run->id) {
+        mt_store_id_new(own);
+        c.id = own;
+    } else if (!mt_is_id(mt_str_of(run->id))) {
+        return mt_fail(err, MT_E_INTERNAL, "'%.80s' is no id", run->id);
+    }
+    r = store_write(s, create_op, &c, err);
+    if (r < 0)
+        return r;
+    *ret = made;
+    made = (mt_run){0};
+    return r;
+}
+
+// ---- lists ----
+
+static db_id list_statement(const mt_run_filter *f)
+{
+    if (f->status && (mt_streq(f->status, "Starting") || mt_streq(f->status, "Running")))
+        return DB_RUN_LIST_LIVE;
+    return f->namespace_id ? DB_RUN_LIST_IN : DB_RUN_LIST;
+}
+
+static int collect(db *d, db_stmt *st, size_t limit, mt_run_list *l, mt_err **err)
+{
+    int64_t number = 0;
+    int more;
+
+    while ((more = db_step(d, st, err)) > 0 && l->count < limit) {
+        mt_run *r = list_add(l);
+
+        if (!r)
+            return mt_fail_oom(err);
+        if (run_row(st, r, &number, err) < 0)
+            return -1;
+    }
+    if (more > 0)
+        (void)snprintf(l->next, sizeof(l->next), "%lld", (long long)number);
+    return more < 0 ? more : 0;
+}
+
+int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filter, mt_page page,
+                      mt_run_list *ret, mt_err **err)
+{
+    static const mt_run_filter ANY;
+    const mt_run_filter *f = filter ? filter : &ANY;
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    _cleanup_(mt_run_list_done) mt_run_list l = {0};
+    size_t limit = page_limit(page);
+    uint64_t before = 0;
+
+    if (page.after && page.after[0] && !mt_parse_u64(mt_str_of(page.after), INT64_MAX, &before))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "after",
+                             "after is the 'next' of the page before, not '%.40s'", page.after);
+    if (reader_get(s, &r, err) < 0 ||
+        db_start_id(r->db, list_statement(f), &st, err, T(as_id(as)), I(as_all(as)),
+                    I((int64_t)before), T(f->namespace_id), T(f->capsule), T(f->status),
+                    T(f->started_by_id), T(f->id_ending), I((int64_t)limit + 1)) < 0 ||
+        collect(r->db, st, limit, &l, err) < 0)
+        return -1;
+    *ret = l;
+    l = (mt_run_list){0};
+    return 0;
+}
+
+int mt_store_run_live(mt_store *s, mt_run_list *ret, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    _cleanup_(mt_run_list_done) mt_run_list l = {0};
+
+    if (reader_get(s, &r, err) < 0 || db_start(r->db, RUN_LIVE, &st, err, T(""), I(1)) < 0 ||
+        collect(r->db, st, SIZE_MAX, &l, err) < 0)
+        return -1;
+    *ret = l;
+    l = (mt_run_list){0};
+    return 0;
+}
+
+int mt_store_run_live_count(mt_store *s, int64_t *ret, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 || db_start_(r->db, DB_RUN_LIVE_COUNT, NULL, 0, &st, err) < 0 ||
+        db_step(r->db, st, err) < 0)
+        return -1;
+    *ret = db_int(st, 0);
+    return 0;
+}

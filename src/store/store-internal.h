@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of src/store share: the store itself, operations of the writer, readers, events.
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+// One operation of the writer's queue. fn runs inside a savepoint of the writer's transaction. It
+// may run again after a failure of the whole group, so it starts by clearing what it fills.
+typedef struct tx {
+    mt_store *store;
+    db *db;
+    int64_t now;
+    bool discard; // set by fn: undo all of it, and yet it has not failed (dry run)
+} tx;
+typedef int op_fn(tx *t, void *arg, mt_err **err);
+
+typedef struct op {
+    op_fn *fn;
+    void *arg;
+    bool essential; // may use the reserve: how a run ended must always be written
+    int result;
+    mt_err *err;
+    mt_store_done_fn *done; // async: called with data, then arg and op are freed
+    void *data;
+    bool async, finished;
+    pthread_cond_t cond; // sync: signalled when finished
+    struct op *next;
+} op;
+
+struct mt_store {
+    char *dir, *path;
+    int dirfd, lock_fd;
+    unsigned char *master; // sodium_malloc'd
+    unsigned char *token_key;
+
+    // The writer. lock guards the queue and the flags of ops; it is never held while SQL runs, and
+    // readers_lock is never taken together with it.
+    pthread_t thread;
+    bool thread_runs;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    op *head, **tail;
+    size_t queued;
+    bool stopping;
+    db *writer; // the writer thread's alone once it runs
+
+    // The reserve file; the writer thread's alone.
+    int64_t reserve_bytes;
+    bool reserve_out;         // given up, so that runs can end on a full disk
+    int64_t reserve_tried_us; // when it was last made again, or tried
+
+    // Events of the transaction under way; the writer thread's alone.
+    mt_event *events;
+    size_t event_count, event_cap;
+    mt_store_listener_fn *listener;
+    void *listener_data;
+
+    pthread_mutex_t readers_lock;
+    struct reader *readers; // idle ones
+};
+
+enum { STORE_RESERVE = 16 << 20, STORE_EVENTS_KEPT = 1000000, STORE_QUEUE = 100000 };
+
+// open.c
+int store_open_with(const char *dir, int64_t reserve_bytes, mt_store **ret, mt_err **err);
+int store_reserve_make(mt_store *s, mt_err **err);
+void store_reserve_drop(mt_store *s);
+
+// migrate.c: brings the schema to what this program knows; 1 when it was made new.
+int store_migrate(db *d, mt_err **err);
+
+// writer.c
+int store_writer_start(mt_store *s, mt_err **err);
+void store_writer_stop(mt_store *s);
+int store_write(mt_store *s, op_fn *fn, void *arg, mt_err **err); // blocks; fn's result
+int store_write_essential(mt_store *s, op_fn *fn, void *arg, mt_err **err);
+// arg is one malloc'd block, which becomes the writer's when this returns 0.
+int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
+                      void *data, mt_err **err);
+
+// readers.c
+typedef struct reader {
+    db *db;
+    mt_store *store;
+    struct reader *next;
+    bool in_snapshot;
+} reader;
+int reader_get(mt_store *s, reader **ret, mt_err **err);
+int reader_snapshot(reader *r, mt_err **err); // what follows sees one state, until it is put
+void reader_put(reader *r);
+void readers_close(mt_store *s);
+MT_DEFINE_CLEANUP(reader_put, reader *)
+#define _cleanup_reader_ _cleanup_(reader_put_p)
+
+// events.c: the one function that every mutation calls. ns may be "".
+int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,
+              mt_err **err);
+
+// list.c
+// Room for one more zeroed item at the end of a list that began as NULL, 0; NULL out of memory.
+void *list_grow(void **items, size_t *count, size_t size);
+#define list_add(l) \
+    ((__typeof__((l)->items))list_grow((void **)&(l)->items, &(l)->count, sizeof(*(l)->items)))
+size_t page_limit(mt_page page);
+// Appends the first column of the rest of st to b as "a, b, c and 4 more", at most 10 of them.
+// The number of rows, or < 0.
+int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
+int check_name(const char *name, const char *what, mt_err **err);
+const char *as_id(const mt_user *as); // '' for the server
+int64_t as_all(const mt_user *as);    // 1: sees everything
+
+// Row readers used across files. 0 found, 1 no such row, < 0. They take any connection.
+int user_load(db *d, db_id by, db_value key, mt_user *ret, mt_err **err);
+void user_row(db_stmt *st, mt_user *u);
+int namespace_load(db *d, const mt_user *as, db_id by, const char *key, mt_namespace *ret,
+                   mt_err **err);

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only door to state: users, keys, namespaces, file systems, deployed resources, runs, events.
+// Typed functions over plain structs; no SQL outside this folder, no files of VFSes or runs in it.
+//
+// Threads: every function may be called from any thread, except that those marked [write] block
+// until the group commit is on disk and so are not for a loop's thread; [async] ones are. One
+// writer thread owns the one connection that writes; reads use read-only connections from a pool
+// and never wait for the writer. What a [write] has answered is durable (power loss included).
+//
+// Results: 0 done, < 0 failed with *err, > 0 only where said. ret_* are untouched on failure.
+// Structs are filled over whatever was in them: pass fresh or _done() ones. Ids are UUIDs as text;
+// times are microseconds since 1970, 0 means "not"; texts that may be absent are NULL (pointers) or
+// "" (arrays). Ids and names that come from outside may be anything: an id that is none is
+// notFound.
+#pragma once
+
+#include "base/err.h"
+#include "base/id.h"
+
+typedef struct mt_store mt_store;
+
+enum {
+    MT_STORE_NAME = 64,    // names of namespaces, file systems, users, resources: 63 bytes and NUL
+    MT_STORE_LABEL = 104,  // names of keys: up to 100 bytes of UTF-8 without control characters
+    MT_STORE_WORD = 24,    // status, endReason, kinds and changes of events
+    MT_STORE_CURSOR = 96,  // "next" of a list
+    MT_STORE_TOKEN = 68,   // "mt_" and 64 hex digits
+    MT_STORE_PAGE = 1000,  // most items of one page; 0 asks for 100
+    MT_STORE_KEY_DAYS = 1, // how long an Idempotency-Key is remembered
+};
+
+// ---------------------------------------------------------------------------------------------
+// Open and close
+
+// dir is the folder "store" of the state folder (made with 0700 when missing). Takes its lock,
+// makes or migrates the database, makes the key file and the user "admin" at first open. Fails when
+// another server has it open, or a newer version has written it.
+int mt_store_open(const char *dir, mt_store **ret, mt_err **err);
+// Finishes what is queued, optimizes, checkpoints, releases the lock. No other thread may be
+// inside.
+mt_store *mt_store_close(mt_store *store); // returns NULL; accepts NULL
+MT_DEFINE_CLEANUP(mt_store_close, mt_store *)
+#define _cleanup_store_ _cleanup_(mt_store_close_p)
+
+// A new id; unlike mt_id_new() safe in any thread.
+void mt_store_id_new(char out[MT_ID_TEXT]);
+
+// A 32-byte key for one purpose, derived from the key file: 8 bytes of context name it.
+void mt_store_derive_key(const mt_store *store, const char context[8], unsigned char out[32]);
+
+// ---------------------------------------------------------------------------------------------
+// Users and keys
+
+typedef enum mt_role { MT_ROLE_USER, MT_ROLE_ADMIN } mt_role;
+const char *mt_role_name(mt_role role); // "user", "admin"
+
+typedef struct mt_user {
+    char id[MT_ID_TEXT];
+    char name[MT_STORE_NAME];
+    mt_role role;
+    int64_t uid; // on this host, -1 when none is bound
+    char default_namespace_id[MT_ID_TEXT];
+    char default_namespace[MT_STORE_NAME];
+    int64_t date_created;
+} mt_user;
+
+typedef struct mt_user_list {
+    mt_user *items;
+    size_t count;
+    char next[MT_STORE_CURSOR]; // "" at the end
+} mt_user_list;
+void mt_user_list_done(mt_user_list *l);
+
+// What part of a list: after is the "next" of the page before (NULL: from the start).
+typedef struct mt_page {
+    const char *after;
+    size_t limit; // 0: 100
+} mt_page;
+
+int mt_store_user_create(mt_store *s, const char *name, mt_role role, mt_user *ret,
+                         mt_err **err);                                               // [write]
+int mt_store_user_get(mt_store *s, const char *id, mt_user *ret, mt_err **err);       // by id
+int mt_store_user_by_name(mt_store *s, const char *name, mt_user *ret, mt_err **err); // by name
+int mt_store_user_list(mt_store *s, mt_page page, mt_user_list *ret, mt_err **err);   // by name
+// Whom a peer of the host's socket is: uid 0 is "admin"; another uid is the user bound to it, else
+// the user of that login name, bound now, else a new one with role user. A name that is bound to
+// another uid is not given away: the new user is LOGIN.UID. [write] only at first use.
+int mt_store_user_by_login(mt_store *s, const char *login, int64_t uid, mt_user *ret, mt_err **err);
+// Keys go with the user; one who owns namespaces or has live runs is a conflict that lists them,
+// "admin" stays. [write]
+int mt_store_user_delete(mt_store *s, const char *id, mt_err **err);
+// namespace_id "" takes the default away. [write]
+int mt_store_user_set_default(mt_store *s, const char *user_id, const char *namespace_id,
+                              mt_user *ret, mt_err **err);
+
+typedef struct mt_key {
+    char id[MT_ID_TEXT];
+    char user_id[MT_ID_TEXT];
+    char user[MT_STORE_NAME];
+    char name[MT_STORE_LABEL];
+    int64_t date_created, date_expires, date_last_used;
+} mt_key;
+
+typedef struct mt_key_list {
+    mt_key *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_key_list;
+void mt_key_list_done(mt_key_list *l);
+
+// The token is shown here and never again: only a keyed hash is kept. Wipe token after use. [write]
+int mt_store_key_create(mt_store *s, const char *user_id, const char *name, int64_t date_expires,
+                        mt_key *ret, char token[MT_STORE_TOKEN], mt_err **err);
+// unauthenticated for anything but a live key; the sentence does not say which it was.
+int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret, mt_err **err);
+int mt_store_key_get(mt_store *s, const char *id, mt_key *ret, mt_err **err);
+// user_id NULL: everyone's.
+int mt_store_key_list(mt_store *s, const char *user_id, mt_page page, mt_key_list *ret,
+                      mt_err **err);
+int mt_store_key_delete(mt_store *s, const char *id, mt_err **err); // [write]
+
+// ---------------------------------------------------------------------------------------------
+// Namespaces. "as" is the asking user: it fills `relation`, and lists hold only what he may see.
+// "as" NULL asks as the server itself (everything is seen, relation NONE).
+
+typedef enum mt_relation { MT_RELATION_NONE, MT_RELATION_MEMBER, MT_RELATION_OWNER } mt_relation;
+
+typedef struct mt_namespace {
+    char id[MT_ID_TEXT];
+    char name[MT_STORE_NAME];
+    char owner_id[MT_ID_TEXT];
+    char owner[MT_STORE_NAME];
+    int64_t date_created;
+    mt_relation relation;
+} mt_namespace;
+
+typedef struct mt_namespace_list {
+    mt_namespace *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_namespace_list;
+void mt_namespace_list_done(mt_namespace_list *l);
+
+// *ret_became_default: it became the owner's default, as he had none. [write]
+int mt_store_namespace_create(mt_store *s, const mt_user *owner, const char *name,
+                              mt_namespace *ret, bool *ret_became_default, mt_err **err);
+// These two find unseen ones, too: ask access_check() (core/access.h) with the result.
+int mt_store_namespace_get(mt_store *s, const mt_user *as, const char *name, mt_namespace *ret,
+                           mt_err **err);
+int mt_store_namespace_by_id(mt_store *s, const mt_user *as, const char *id, mt_namespace *ret,
+                             mt_err **err);
+int mt_store_namespace_list(mt_store *s, const mt_user *as, mt_page page, mt_namespace_list *ret,
+                            mt_err **err); // by name
+// A conflict that lists what is in it, when it holds file systems, resources or live runs. Records
+// of ended runs go with it. [write]
+int mt_store_namespace_delete(mt_store *s, const char *id, mt_err **err);
+
+int mt_store_member_list(mt_store *s, const char *namespace_id, mt_page page, mt_user_list *ret,
+                         mt_err **err); // without the owner
+// 0 added, 1 was one already (the owner, too). [write]
+int mt_store_member_add(mt_store *s, const char *namespace_id, const char *user_id, mt_err **err);
+int mt_store_member_remove(mt_store *s, const char *namespace_id, const char *user_id,
+                           mt_err **err); // [write]
+
+// ---------------------------------------------------------------------------------------------
+// File systems (their records; content is src/vfs's)
+
+#define MT_VFS_DEFAULT_LIMIT ((int64_t)10 << 30)
+
+typedef struct mt_vfs_record {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char name[MT_STORE_NAME];
+    int64_t limit_bytes;
+    int64_t date_created;
+    mt_relation relation; // to its namespace
+} mt_vfs_record;
+
+typedef struct mt_vfs_list {
+    mt_vfs_record *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_vfs_list;
+void mt_vfs_list_done(mt_vfs_list *l);
+
+// id NULL: made here. Make the folder before, under an id of mt_store_id_new(), so that a record
+// never lacks its folder. limit_bytes 0: the default. [write]
+int mt_store_vfs_create(mt_store *s, const char *id, const char *namespace_id, const char *name,
+                        int64_t limit_bytes, mt_vfs_record *ret, mt_err **err);
+int mt_store_vfs_get(mt_store *s, const mt_user *as, const char *namespace_id, const char *name,
+                     mt_vfs_record *ret, mt_err **err);
+int mt_store_vfs_by_id(mt_store *s, const mt_user *as, const char *id, mt_vfs_record *ret,
+                       mt_err **err);
+// namespace_id NULL: all that "as" may see.
+int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
+                      mt_vfs_list *ret, mt_err **err); // by id
+// A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
+// force. Remove the folder afterwards; a folder without a record is swept at start. [write]
+int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
+// Deployed resources and their versions (immutable, numbered from 1)
+
+typedef enum mt_resource_kind {
+    MT_RESOURCE_AGENT,
+    MT_RESOURCE_APP,
+    MT_RESOURCE_CAPSULE,
+    MT_RESOURCE_INTERACTION,
+    MT_RESOURCE_JSON,
+    MT_RESOURCE_PROMPT,
+    MT_RESOURCE_KINDS,
+} mt_resource_kind;
+const char *mt_resource_kind_name(mt_resource_kind kind); // "agent", …
+
+typedef struct mt_source {
+    const char *path; // as deployed, for people ("capsules/summarise.mtr")
+    const char *text; // bytes, may hold NULs
+    size_t len;
+} mt_source;
+
+typedef struct mt_deploy_item {
+    mt_resource_kind kind;
+    const char *name;
+    const char *definition; // canonical JSON: equal definitions are equal texts
+    const mt_source *sources;
+    size_t source_count;
+    const char *const
+        *vfs_names;   // file systems of the namespace that a capsule names; they must be
+    size_t vfs_count; // there at the commit
+} mt_deploy_item;
+
+typedef struct mt_deploy_entry {
+    mt_resource_kind kind;
+    char name[MT_STORE_NAME];
+    int64_t version; // of removed: its last one
+} mt_deploy_entry;
+
+typedef struct mt_deploy_list {
+    mt_deploy_entry *items;
+    size_t count;
+} mt_deploy_list;
+
+typedef struct mt_deploy_result {
+    mt_deploy_list created, updated, unchanged, removed; // each by kind and name
+} mt_deploy_result;
+void mt_deploy_result_done(mt_deploy_result *r);
+
+// All or nothing, in one transaction. A version is made when the definition or a source's text
+// differs from the newest version's. prune removes the namespace's resources that items lack.
+// A removed one that comes back is "created" and goes on counting. dry_run tells the same and
+// changes nothing. [write]
+int mt_store_deploy(mt_store *s, const char *namespace_id, const mt_deploy_item *items,
+                    size_t count, bool prune, bool dry_run, mt_deploy_result *ret, mt_err **err);
+
+typedef struct mt_version {
+    int64_t version;
+    int64_t date_created;
+} mt_version;
+
+typedef struct mt_resource {
+    char id[MT_ID_TEXT];
+    mt_resource_kind kind;
+    char name[MT_STORE_NAME];
+    int64_t version; // the one asked for, or the newest
+    int64_t newest;
+    int64_t date_created;   // of the resource
+    int64_t date_updated;   // of its newest version
+    char digest[65];        // of this version, hex
+    char *definition;       // of this version; NULL in lists
+    mt_version *versions;   // newest first, at most 1,000; NULL in lists
+    size_t version_count;   //
+    struct mt_source_text { //
+        char *path, *text;  // text is followed by a NUL that does not count
+        size_t len;         //
+    } * sources;            // of this version; NULL in lists
+    size_t source_count;    //
+} mt_resource;
+void mt_resource_done(mt_resource *r);
+
+typedef struct mt_resource_list {
+    mt_resource *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_resource_list;
+void mt_resource_list_done(mt_resource_list *l);
+
+// version 0: the newest. Removed ones are notFound.
+int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kind kind,
+                          const char *name, int64_t version, mt_resource *ret, mt_err **err);
+int mt_store_resource_list(mt_store *s, const char *namespace_id, mt_resource_kind kind,
+                           mt_page page, mt_resource_list *ret, mt_err **err); // by name
+
+// ---------------------------------------------------------------------------------------------
+// Capsule runs. Status and end reason are the API's words: "Starting" "Running" "Finished" "Error".
+
+typedef struct mt_run {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char capsule[MT_STORE_NAME];
+    int64_t version;
+    char status[MT_STORE_WORD];
+    char end_reason[MT_STORE_WORD]; // "" while it lives
+    int64_t limit_ms;               // of a time-out, else 0
+    int signal;                     // that killed it, else 0
+    char terminated_by[MT_STORE_NAME];
+    char stop_requested_by[MT_STORE_NAME]; // a terminate that was asked for, "" when none
+    char *failure_details;                 // never NULL in a filled struct
+    char *limits_reached;                  // JSON list of words
+    char *labels;                          // JSON object
+    char *phases;                          // JSON list
+    char started_by_id[MT_ID_TEXT];        // "" when that user is gone
+    char started_by[MT_STORE_NAME];
+    char parent_id[MT_ID_TEXT];
+    int64_t date_created, date_ready, date_ended, deadline;
+    int64_t max_duration_ms;
+    char image[MT_STORE_NAME];
+    char image_digest[136];
+    int64_t memory_peak_bytes;
+    int64_t cpu_us;
+    int64_t seq;          // of the last event that was applied
+    char *definition;     // what it was started from: the capsule's definition; NULL in lists
+    char *request;        // JSON of what the start added to it; NULL in lists
+    mt_relation relation; // to its namespace
+} mt_run;
+void mt_run_done(mt_run *r);
+
+typedef struct mt_run_list {
+    mt_run *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_run_list;
+void mt_run_list_done(mt_run_list *l);
+
+typedef struct mt_run_new {
+    const char *id; // NULL: made here
+    const char *namespace_id;
+    const char *capsule;
+    int64_t version;
+    const char *definition; // JSON
+    const char *request;    // JSON, NULL: "{}"
+    const char *labels;     // JSON, NULL: "{}"
+    const mt_user *started_by;
+    const char *parent_id; // run that started it, NULL
+    int64_t max_duration_ms;
+    int64_t date_created; // 0: now
+    int64_t deadline;
+    const char *image, *image_digest;
+    const char *const *vfs_ids; // what it mounts
+    size_t vfs_count;
+    const char *idempotency_key; // NULL: none; 1..255 bytes
+    const char *request_digest;  // of the whole request, for idempotency_key
+} mt_run_new;
+
+// 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
+// whose run *ret is. idempotencyKeyReused when the key came with another digest. [write]
+int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err);
+// The same question without a start (ask it before refusing a start for want of room):
+// 0: *ret is that run, 1: no such key.
+int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
+                                const char *request_digest, mt_run *ret, mt_err **err);
+int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret, mt_err **err);
+
+typedef struct mt_run_filter {
+    const char *namespace_id, *capsule, *status, *started_by_id, *id_ending; // NULL: any
+} mt_run_filter;
+int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filter, mt_page page,
+                      mt_run_list *ret, mt_err **err); // newest first
+// Those that have not ended, oldest first, all of them, with definition and request.
+int mt_store_run_live(mt_store *s, mt_run_list *ret, mt_err **err);
+int mt_store_run_live_count(mt_store *s, int64_t *ret, mt_err **err);
+
+// What an event of a run changes; any set of parts.
+typedef struct mt_run_change {
+    bool ready;         // Starting -> Running at ready_us (0: now)
+    int64_t ready_us;   //
+    const char *phases; // JSON list that replaces the old one
+    const char *image_digest;
+    int64_t deadline;       // 0: as it was
+    bool ended;             // status, end_reason and what follows
+    const char *status;     // "Finished" or "Error"
+    const char *end_reason; // needed
+    const char *failure_details;
+    const char *limits_reached; // JSON list, NULL: "[]"
+    const char *terminated_by;
+    int64_t limit_ms;
+    int signal;
+    int64_t memory_peak_bytes, cpu_us;
+    int64_t ended_us; // 0: now
+} mt_run_change;
+
+// result 0: applied, 1: nothing to change (seq seen before, or the run has ended), < 0: failed,
+// with err, which stays the store's. Called on the writer's thread after the commit: be short, call
+// no [write] function; usually it posts to a loop.
+typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
+
+// Applies an event once: seq must be above the run's (0: it has no number and is applied if the run
+// still lives). An ended run never changes. Everything in change is copied. done may be NULL.
+// Returns < 0 (and done is not called) only when it could not be queued. [async]
+int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_run_change *change,
+                       mt_store_done_fn *done, void *data, mt_err **err);
+// The same and wait: 0 or 1 as above. [write]
+int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
+                            const mt_run_change *change, mt_err **err);
+// Notes who asked for the end; the first stays. 0 noted, 1 ended or noted before. [write]
+int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
+// Events: a numbered index of what changed, written with every change in its own transaction.
+
+typedef struct mt_event {
+    int64_t number;
+    int64_t time_us;
+    char kind[MT_STORE_WORD]; // user key namespace vfs agent app capsule interaction json prompt
+                              // capsuleRun
+    char object_id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT]; // "" for users and keys
+    char change[MT_STORE_WORD];    // created updated deleted ready ended …
+} mt_event;
+
+typedef struct mt_event_list {
+    mt_event *items;
+    size_t count;
+} mt_event_list;
+void mt_event_list_done(mt_event_list *l);
+
+int mt_store_event_list(mt_store *s, const mt_user *as, int64_t after, size_t limit,
+                        mt_event_list *ret, mt_err **err);
+// fn gets the events of each commit, on the writer's thread: be short, call no [write] function.
+// Set it once, before other threads use the store.
+typedef void mt_store_listener_fn(const mt_event *events, size_t count, void *data);
+void mt_store_set_listener(mt_store *s, mt_store_listener_fn *fn, void *data);

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer: one thread, one connection, group commit.
+//
+//   queue ──drain──> BEGIN ( SAVEPOINT fn RELEASE | ROLLBACK TO )* COMMIT ──> answers, listener
+//
+// An operation that fails is undone alone. When the machine failed (disk full, I/O, memory) or
+// SQLite dropped the whole transaction, or the commit failed, each operation of the group is tried
+// once more by itself, so that one that does not fit takes no other with it. Essential operations
+// may then spend the reserve file; while it is spent, others are refused.
+#include "store/store-internal.h"
+
+enum { REFILL_EVERY_US = 1000000 };
+
+static bool machine_fault(const mt_err *e)
+{
+    mt_code code = mt_err_code(e);
+
+    return code == MT_E_DISK_FULL || code == MT_E_IO || code == MT_E_OOM;
+}
+
+static void op_reset(op *o)
+{
+    o->err = mt_err_free(o->err);
+    o->result = 0;
+}
+
+static int op_fail(op *o, mt_err *e)
+{
+    op_reset(o);
+    o->result = -1;
+    o->err = e;
+    return -1;
+}
+
+// 0: done or failed alone; < 0: the transaction is of no use any more.
+static int perform_in_savepoint(mt_store *s, op *o)
+{
+    tx t = {.store = s, .db = s->writer, .now = mt_now_us()};
+    size_t mark = s->event_count;
+
+    op_reset(o);
+    if (db_do(s->writer, SAVEPOINT, &o->err) < 0)
+        return o->result = -1;
+    o->result = o->fn(&t, o->arg, &o->err);
+    if (!db_in_transaction(s->writer) || (o->result < 0 && machine_fault(o->err)))
+        return -1;
+    if (o->result < 0 || t.discard) {
+        s->event_count = mark;
+        if (db_do(s->writer, ROLLBACK_TO, &o->err) < 0)
+            return o->result = -1;
+    }
+    if (db_do(s->writer, RELEASE, &o->err) < 0)
+        return o->result = -1;
+    return 0;
+}
+
+static void roll_back(mt_store *s)
+{
+    s->event_count = 0;
+    if (db_in_transaction(s->writer))
+        (void)db_do(s->writer, ROLLBACK, NULL);
+}
+
+// The ops from first up to (not with) last in one transaction. 0: all have their results; < 0: none
+// of it happened and *err says why.
+static int perform_group(mt_store *s, op *first, op *last, mt_err **err)
+{
+    s->event_count = 0;
+    if (db_do(s->writer, BEGIN, err) < 0)
+        return -1;
+    for (op *o = first; o != last; o = o->next) {
+        if (perform_in_savepoint(s, o) < 0) {
+            if (o->err)
+                mt_err_move(err, MT_TAKE_PTR(o->err));
+            else
+                (void)mt_fail(err, MT_E_INTERNAL, "the store's transaction was rolled back");
+            roll_back(s);
+            return -1;
+        }
+    }
+    if (db_do(s->writer, COMMIT, err) < 0) {
+        roll_back(s);
+        return -1;
+    }
+    return 0;
+}
+
+static void refill_reserve(mt_store *s)
+{
+    int64_t now = mt_monotonic_us();
+
+    if (!s->reserve_out || now - s->reserve_tried_us < REFILL_EVERY_US)
+        return;
+    s->reserve_tried_us = now;
+    if (store_reserve_make(s, NULL) == 0)
+        s->reserve_out = false;
+}
+
+static void perform_alone(mt_store *s, op *o)
+{
+    mt_err *e = NULL;
+
+    refill_reserve(s);
+    if (s->reserve_out && !o->essential) {
+        (void)mt_fail(&e, MT_E_DISK_FULL,
+                      "the disk that holds the store is full: what is left is kept for the ends of "
+                      "runs; free space on it and try again");
+        (void)op_fail(o, e);
+        return;
+    }
+    if (perform_group(s, o, o->next, &e) == 0)
+        return;
+    if (mt_err_code(e) == MT_E_DISK_FULL && o->essential && !s->reserve_out) {
+        store_reserve_drop(s);
+        s->reserve_out = true;
+        s->reserve_tried_us = mt_monotonic_us();
+        e = mt_err_free(e);
+        if (perform_group(s, o, o->next, &e) == 0)
+            return;
+    }
+    (void)op_fail(o, e);
+}
+
+static void finish(mt_store *s, op *o)
+{
+    if (o->async) {
+        if (o->done)
+            o->done(o->result, o->err, o->data);
+        (void)mt_err_free(o->err);
+        free(o->arg);
+        free(o);
+        return;
+    }
+    // Once finished is seen, the op (on its caller's stack) is gone.
+    pthread_mutex_lock(&s->lock);
+    o->finished = true;
+    pthread_cond_signal(&o->cond);
+    pthread_mutex_unlock(&s->lock);
+}
+
+// Ends one transaction: answers, then tells the listener what was committed.
+static void answer(mt_store *s, op *first, op *last)
+{
+    while (first != last) {
+        op *next = first->next;
+
+        finish(s, first);
+        first = next;
+    }
+    if (s->event_count > 0 && s->listener)
+        s->listener(s->events, s->event_count, s->listener_data);
+    s->event_count = 0;
+}
+
+static void perform_all(mt_store *s, op *ops)
+{
+    if (!s->reserve_out && ops->next && perform_group(s, ops, NULL, NULL) == 0) {
+        answer(s, ops, NULL);
+        return;
+    }
+    while (ops) {
+        op *next = ops->next;
+
+        perform_alone(s, ops);
+        answer(s, ops, next);
+        ops = next;
+    }
+}
+
+static void *writer_main(void *data)
+{
+    mt_store *s = data;
+
+    for (;;) {
+        op *ops;
+
+        pthread_mutex_lock(&s->lock);
+        while (!s->head && !s->stopping)
+            pthread_cond_wait(&s->wake, &s->lock);
+        ops = s->head;
+        s->head = NULL;
+        s->tail = &s->head;
+        s->queued = 0;
+        pthread_mutex_unlock(&s->lock);
+        if (!ops)
+            return NULL;
+        perform_all(s, ops);
+    }
+}
+
+int store_writer_start(mt_store *s, mt_err **err)
+{
+    int e = pthread_create(&s->thread, NULL, writer_main, s);
+
+    if (e != 0)
+        return mt_fail_errno(err, e, "cannot start the store's writer");
+    s->thread_runs = true;
+    return 0;
+}
+
+void store_writer_stop(mt_store *s)
+{
+    if (!s->thread_runs)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    (void)pthread_join(s->thread, NULL);
+    s->thread_runs = false;
+}
+
+// With the lock held.
+static int enqueue(mt_store *s, op *o, mt_err **err)
+{
+    if (s->stopping)
+        return mt_fail(err, MT_E_UNAVAILABLE, "the store is closing");
+    if (s->queued >= STORE_QUEUE && !o->essential)
+        return mt_fail(err, MT_E_UNAVAILABLE,
+                       "%d changes wait for the disk already: try again in a moment", STORE_QUEUE);
+    *s->tail = o;
+    s->tail = &o->next;
+    s->queued++;
+    pthread_cond_signal(&s->wake);
+    return 0;
+}
+
+static int write_and_wait(mt_store *s, op *o, mt_err **err)
+{
+    if (pthread_equal(pthread_self(), s->thread))
+        return mt_fail(err, MT_E_INTERNAL, "the store's writer cannot wait for itself");
+    (void)pthread_cond_init(&o->cond, NULL);
+    pthread_mutex_lock(&s->lock);
+    if (enqueue(s, o, &o->err) < 0) {
+        o->result = -1;
+        o->finished = true;
+    }
+    while (!o->finished)
+        pthread_cond_wait(&o->cond, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    (void)pthread_cond_destroy(&o->cond);
+    if (o->result < 0)
+        mt_err_move(err, o->err);
+    else
+        (void)mt_err_free(o->err);
+    return o->result;
+}
+
+int store_write(mt_store *s, op_fn *fn, void *arg, mt_err **err)
+{
+    op o = {.fn = fn, .arg = arg};
+
+    return write_and_wait(s, &o, err);
+}
+
+int store_write_essential(mt_store *s, op_fn *fn, void *arg, mt_err **err)
+{
+    op o = {.fn = fn, .arg = arg, .essential = true};
+
+    return write_and_wait(s, &o, err);
+}
+
+int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
+                      void *data, mt_err **err)
+{
+    op *o = calloc(1, sizeof(*o));
+    int r;
+
+    if (!o)
+        return mt_fail_oom(err);
+    *o = (op){
+        .fn = fn, .arg = arg, .essential = essential, .done = done, .data = data, .async = true};
+    pthread_mutex_lock(&s->lock);
+    r = enqueue(s, o, err);
+    pthread_mutex_unlock(&s->lock);
+    if (r < 0)
+        free(o);
+    return r;
+}

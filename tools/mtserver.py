@@ -1,0 +1,223 @@
+"""Starts and stops a Maitento server of its own from the build tree: a runner, a server, a state
+folder, a scratch disk. Shared by tools/with-server, tools/serve and the tests. Standard library only.
+"""
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVICE_ID = 61234  # a bare uid and gid, without an account
+IMAGES = Path(os.environ.get("MT_IMAGES", "/var/cache/maitento/images"))
+READY_SECONDS = 60
+
+
+class StartError(Exception):
+    """The server did not come up; the text says what its log said."""
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path, timeout=70):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def build_dir():
+    return Path(os.environ.get("MT_BUILD", ROOT / "build"))
+
+
+def program(name):
+    places = {"mt": "src/cli/mt", "maitentod": "src/server/maitentod",
+              "mt-runner": "src/runner/mt-runner", "mt-init": "src/init/mt-init",
+              "mt-image": "src/image/mt-image"}
+    path = build_dir() / places[name]
+    if not path.exists():
+        raise StartError(f"{path} is not built: run make")
+    return str(path)
+
+
+def ensure_image(name):
+    """Builds a base image when it is not in the cache."""
+    if not (IMAGES / "names" / name).exists():
+        print(f"making the base image '{name}' (once; it is kept in {IMAGES})", file=sys.stderr)
+    subprocess.run([program("mt-image"), "build", name, "--images", str(IMAGES)],
+                   check=True, stdout=sys.stderr)
+
+
+class Server:
+    """A runner and a server. state: kept there; None: a temporary folder that stop() removes."""
+
+    def __init__(self, image="slim", state=None, instance=None, tcp="127.0.0.1:0",
+                 scratch_size="2GiB", server_options=(), runner_options=(), log_level="info"):
+        self.image = image
+        self.temporary = state is None
+        self.dir = Path(tempfile.mkdtemp(prefix="maitento-") if state is None else state)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        os.chmod(self.dir, 0o711)
+        self.instance = instance or f"t{os.getpid()}-{os.urandom(3).hex()}"
+        self.tcp = tcp
+        self.scratch_size = scratch_size
+        self.server_options = list(server_options)
+        self.runner_options = list(runner_options)
+        self.log_level = log_level
+        self.runner = self.server = None
+        self.url = self.key = None
+        self.socket = str(self.dir / "api.sock")
+
+    # ---- processes ----
+
+    def _spawn(self, name, options):
+        log = open(self.dir / f"{name}.log", "ab")
+        command = [program(name), *options, "--instance", self.instance,
+                   "--service-uid", str(SERVICE_ID), "--service-gid", str(SERVICE_ID),
+                   "--state", str(self.dir / "state"), "--log-level", self.log_level]
+        with log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    start_new_session=True)
+
+    def _log(self, name):
+        path = self.dir / f"{name}.log"
+        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
+
+    def start_runner(self):
+        self.runner = self._spawn("mt-runner", [
+            "--images", str(IMAGES), "--scratch", str(self.dir / "scratch.img"),
+            "--scratch-size", self.scratch_size, "--socket", str(self.dir / "runner.sock"),
+            "--init", program("mt-init"), *self.runner_options])
+
+    def start_server(self):
+        ready = self.dir / "ready.json"
+        ready.unlink(missing_ok=True)
+        self.server = self._spawn("maitentod", [
+            "--runner", str(self.dir / "runner.sock"), "--socket", self.socket,
+            "--tcp", self.tcp, "--default-image", self.image, "--ready-file", str(ready),
+            *self.server_options])
+        self._wait(lambda: ready.exists() and self._healthy(), self.server, "maitentod")
+        self.url = json.loads(ready.read_text())["url"] or f"unix:{self.socket}"
+
+    def _healthy(self):
+        try:
+            return self.request("GET", "/v1/health")[0] == 200
+        except OSError:
+            return False
+
+    def _wait(self, condition, process, name):
+        deadline = time.monotonic() + READY_SECONDS
+        while not condition():
+            if process.poll() is not None:
+                raise StartError(f"{name} ended with {process.returncode}:\n{self._log(name)}")
+            if time.monotonic() > deadline:
+                raise StartError(f"{name} is not ready after {READY_SECONDS} s:\n{self._log(name)}")
+            time.sleep(0.02)
+
+    def _runner_answers(self):
+        status, answer = self.request("GET", "/v1/images")
+        return status == 200
+
+    def start(self):
+        ensure_image(self.image)
+        (self.dir / "state").mkdir(exist_ok=True)
+        self.start_server()
+        self.start_runner()
+        self._wait(self._runner_answers, self.runner, "mt-runner")
+        return self
+
+    # ---- talking ----
+
+    def request(self, method, path, body=None, headers=None, timeout=70):
+        """One request as the host's root, over the Unix socket: (status, decoded JSON or None)."""
+        connection = UnixConnection(self.socket, timeout)
+        try:
+            data = None if body is None else json.dumps(body)
+            headers = {"Content-Type": "application/json", **(headers or {})}
+            connection.request(method, path, data, headers if data else (headers or {}))
+            answer = connection.getresponse()
+            raw = answer.read()
+        finally:
+            connection.close()
+        return answer.status, json.loads(raw) if raw else None
+
+    def make_key(self):
+        status, answer = self.request("POST", "/v1/keys", {"name": f"server-{os.getpid()}"})
+        if status != 201:
+            raise StartError(f"no key: {answer}")
+        self.key = answer["key"]
+        return self.key
+
+    def environment(self):
+        if not self.key:
+            self.make_key()
+        path = f"{Path(program('mt')).parent}:{os.environ.get('PATH', '')}"
+        return {"PATH": path, "MAITENTO_URL": self.url, "MAITENTO_API_KEY": self.key}
+
+    # ---- the end ----
+
+    def end_runs(self, seconds=30):
+        """Terminates every live run and waits for their ends."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            live = []
+            for status in ("Starting", "Running"):
+                _, page = self.request("GET", f"/v1/capsule-runs?status={status}&limit=1000")
+                live += [run["id"] for run in (page or {}).get("items", [])]
+            if not live:
+                return
+            for run in live:
+                self.request("POST", f"/v1/capsule-runs/{run}/terminate")
+            self.request("GET", f"/v1/capsule-runs/{live[0]}?wait=5&until=ended")
+
+    @staticmethod
+    def _end(process, seconds=15):
+        if not process or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def stop(self):
+        try:
+            if self.server and self.server.poll() is None:
+                self.end_runs()
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        self._end(self.server)
+        self._end(self.runner)
+        if self.temporary:
+            self.purge()
+
+    def purge(self):
+        """Removes what is left of this instance: processes, groups, the scratch disk, the folder."""
+        subprocess.run([program("mt-runner"), "--purge", "--instance", self.instance,
+                        "--state", str(self.dir / "state"), "--images", str(IMAGES),
+                        "--scratch", str(self.dir / "scratch.img"),
+                        "--socket", str(self.dir / "runner.sock"),
+                        "--service-uid", str(SERVICE_ID), "--service-gid", str(SERVICE_ID)],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
