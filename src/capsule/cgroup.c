@@ -310,6 +310,19 @@ int mt_cgroups_join_helpers(mt_cgroups *c, pid_t pid)
     return r;
 }
 
+int mt_cgroups_kill_helpers(mt_cgroups *c, int64_t deadline_ns)
+{
+    _cleanup_close_ int fd = open_dir(c->track_fd, "helpers");
+
+    while (fd >= 0 && c->track_ops->populated(fd) > 0) {
+        (void)c->track_ops->kill(fd);
+        (void)poll(NULL, 0, 5);
+        if (mt_boottime_ns() > deadline_ns)
+            return -ETIMEDOUT;
+    }
+    return 0;
+}
+
 int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *run_id, void *data), void *data)
 {
     int fd = open_dir(c->track_fd, ".");
@@ -325,6 +338,20 @@ int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *run_id, void *data), v
             fn(e->d_name, data);
     (void)closedir(d);
     return 0;
+}
+
+bool mt_cgroups_exists(mt_cgroups *c, const char *instance, const char *run_id)
+{
+    char path[160];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "maitento-%.40s/%.40s", instance, run_id);
+    if (fstatat(c->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    for (size_t i = 0; i < c->v1_count; i++)
+        if (fstatat(c->v1[i].root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    return false;
 }
 
 static mt_cgroup *group_new(mt_cgroups *c)
@@ -461,6 +488,23 @@ int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **
         g->v1[i].cmds_fd = open_dir(c->v1[i].parent_fd, run_id);
     *ret = g;
     return 0;
+}
+
+size_t mt_cgroup_fds(const mt_cgroup *g, int fds[MT_CGROUP_FDS_MAX])
+{
+    const int own[] = {g->run_fd, g->init_fd, g->cmds_fd};
+    size_t count = 0;
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(own); i++)
+        if (own[i] >= 0)
+            fds[count++] = own[i];
+    for (size_t i = 0; i < g->v1_count; i++) {
+        if (g->v1[i].cmds_fd >= 0)
+            fds[count++] = g->v1[i].cmds_fd;
+        if (g->v1[i].init_fd >= 0)
+            fds[count++] = g->v1[i].init_fd;
+    }
+    return count;
 }
 
 static void command_name(uint32_t n, char out[24])

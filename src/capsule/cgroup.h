@@ -50,8 +50,13 @@ uint64_t mt_cgroups_memory_cap(const mt_cgroups *cgs);
 size_t mt_cgroups_notices(const mt_cgroups *cgs, const char *const **ret); // for the doctor
 // Puts a process (0: the caller) in the group of supervisors, out of the service's unit.
 int mt_cgroups_join_helpers(mt_cgroups *cgs, pid_t pid);
+// Kills all supervisors and waits for their ends: 0, -ETIMEDOUT.
+int mt_cgroups_kill_helpers(mt_cgroups *cgs, int64_t deadline_ns);
 // Run ids that have a group; calls fn for each.
 int mt_cgroups_each(mt_cgroups *cgs, void (*fn)(const char *run_id, void *data), void *data);
+
+// Whether any instance's run has (or had and not yet lost) a group: then processes may be in it.
+bool mt_cgroups_exists(mt_cgroups *cgs, const char *instance, const char *run_id);
 
 // Makes the groups of a run and sets its limits.
 int mt_cgroup_make(mt_cgroups *cgs, const char *run_id, const mt_plan_limits *limits,
@@ -60,6 +65,10 @@ int mt_cgroup_make(mt_cgroups *cgs, const char *run_id, const mt_plan_limits *li
 int mt_cgroup_open(mt_cgroups *cgs, const char *run_id, mt_cgroup **ret, mt_err **err);
 void mt_cgroup_close(mt_cgroup *cg); // fds only; accepts NULL
 MT_DEFINE_CLEANUP(mt_cgroup_close, mt_cgroup *)
+
+// The fds of the handle, for a process that closes all others. Returns their number.
+enum { MT_CGROUP_FDS_MAX = 16 };
+size_t mt_cgroup_fds(const mt_cgroup *cg, int fds[MT_CGROUP_FDS_MAX]);
 
 // The group of one command (0 <= n).
 int mt_cgroup_make_command(mt_cgroup *cg, uint32_t n, mt_err **err);

@@ -29,7 +29,8 @@ struct mt_scratch {
     char reason[512];
     int file_fd; // locked: one runner, one scratch disk
     int loop_fd;
-    int root_fd, runs_fd, ready_fd, dead_fd;
+    int root_fd; // the mount
+    int root_dir_fd, runs_fd, ready_fd, dead_fd;
     uint64_t dead_seq, ready_seq;
     uint64_t forget[FORGET_MAX]; // janitor only
     size_t forget_count;
@@ -136,6 +137,17 @@ static int make_file(const mt_scratch_options *o, int *ret_fd, mt_err **err)
     return 0;
 }
 
+// With a little patience: a runner that was just killed may still be on its way out.
+static int lock_file(int fd)
+{
+    for (int i = 0; i < 50; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        (void)poll(NULL, 0, 20);
+    }
+    return -EWOULDBLOCK;
+}
+
 static int open_file(const mt_scratch_options *o, int *ret_fd, mt_err **err)
 {
     _cleanup_close_ int fd = open(o->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -144,7 +156,7 @@ static int open_file(const mt_scratch_options *o, int *ret_fd, mt_err **err)
         return mt_fail_errno(err, errno, "cannot open the scratch disk '%s'", o->file);
     if (fd < 0 && make_file(o, &fd, err) < 0)
         return -1;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+    if (lock_file(fd) < 0)
         return mt_fail(err, MT_E_CONFLICT,
                        "the scratch disk '%s' is in use by another mt-runner: give each its own "
                        "with --scratch",
@@ -153,33 +165,45 @@ static int open_file(const mt_scratch_options *o, int *ret_fd, mt_err **err)
     return 0;
 }
 
-static int mount_loop(const char *device, const char *at)
+// A detached mount of the device: its fd, or negative errno. Nothing here outlives its run, so what
+// is written need not be hurried to the disk; discarding would make the file sparse.
+static int mount_loop(const char *device)
 {
-    // Nothing here outlives its run, so what is written need not be hurried to the disk.
-    return mount(device, at, "btrfs", MS_NODEV | MS_NOSUID | MS_NOATIME,
-                 "nodiscard,commit=120,noacl") < 0
-               ? -errno
-               : 0;
+    _cleanup_close_ int fs = fsopen("btrfs", FSOPEN_CLOEXEC);
+    int fd;
+
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", device, 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_FLAG, "nodiscard", NULL, 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "commit", "120", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOATIME);
+    return fd < 0 ? -errno : fd;
 }
 
 // A disk that cannot be mounted holds nothing that anybody needs: it is made anew, once.
 static int attach(mt_scratch *s, const mt_scratch_options *o, mt_err **err)
 {
+    // Opened again: the loop device keeps this very open file, and with it any lock, for as long as
+    // a run that survived its runner has the disk mounted.
+    _cleanup_close_ int own = open(o->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     char device[32];
     bool fresh = false;
-    int r = mt_loop_attach(s->file_fd, device, &s->loop_fd, &fresh);
+    int r = own < 0 ? -errno : mt_loop_attach(own, device, &s->loop_fd, &fresh);
 
     if (r < 0)
         return mt_fail_errno(err, r, "no loop device for the scratch disk");
-    r = mount_loop(device, o->mount_at);
-    if (r == -ENODEV)
+    s->root_fd = mount_loop(device);
+    if (s->root_fd == -ENODEV)
         return mt_fail(err, MT_E_UNAVAILABLE, "this kernel has no btrfs (modprobe btrfs)");
-    if (r < 0 && fresh) {
+    if (s->root_fd < 0 && fresh) {
         if (run_mkfs(device, err) < 0)
             return -1;
-        r = mount_loop(device, o->mount_at);
+        s->root_fd = mount_loop(device);
     }
-    return r < 0 ? mt_fail_errno(err, r, "cannot mount the scratch disk '%s'", o->file) : 0;
+    return s->root_fd < 0
+               ? mt_fail_errno(err, s->root_fd, "cannot mount the scratch disk '%s'", o->file)
+               : 0;
 }
 
 static int open_folder(int dirfd, const char *name)
@@ -189,19 +213,18 @@ static int open_folder(int dirfd, const char *name)
     return openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int open_folders(mt_scratch *s, const char *mount_at, mt_err **err)
+static int open_folders(mt_scratch *s, mt_err **err)
 {
     int r;
 
-    s->root_fd = open(mount_at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->root_fd < 0)
-        return mt_fail_errno(err, errno, "cannot open the scratch disk");
-    r = mt_btrfs_quota_on(s->root_fd);
+    // An fd of a mount is one of a path only; the ioctls want the folder itself.
+    s->root_dir_fd = openat(s->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = s->root_dir_fd < 0 ? -errno : mt_btrfs_quota_on(s->root_dir_fd);
     if (r < 0 && r != -EEXIST)
         return mt_fail_errno(err, r, "cannot turn on quotas on the scratch disk");
-    s->runs_fd = open_folder(s->root_fd, "runs");
-    s->ready_fd = open_folder(s->root_fd, "ready");
-    s->dead_fd = open_folder(s->root_fd, "dead");
+    s->runs_fd = open_folder(s->root_dir_fd, "runs");
+    s->ready_fd = open_folder(s->root_dir_fd, "ready");
+    s->dead_fd = open_folder(s->root_dir_fd, "dead");
     if (s->runs_fd < 0 || s->ready_fd < 0 || s->dead_fd < 0)
         return mt_fail_errno(err, errno, "cannot make the folders of the scratch disk");
     return 0;
@@ -210,6 +233,7 @@ static int open_folders(mt_scratch *s, const char *mount_at, mt_err **err)
 static void close_fds(mt_scratch *s)
 {
     mt_close_fd(&s->root_fd);
+    mt_close_fd(&s->root_dir_fd);
     mt_close_fd(&s->runs_fd);
     mt_close_fd(&s->ready_fd);
     mt_close_fd(&s->dead_fd);
@@ -248,11 +272,12 @@ int mt_scratch_open(const mt_scratch_options *o, mt_scratch **ret, mt_err **err)
 
     if (!s)
         return mt_fail_oom(err);
-    s->file_fd = s->loop_fd = s->root_fd = s->runs_fd = s->ready_fd = s->dead_fd = -1;
+    s->file_fd = s->loop_fd = s->root_fd = s->root_dir_fd = s->runs_fd = s->ready_fd = s->dead_fd =
+        -1;
     if (o->force_tmpfs)
         (void)mt_fail(&why, MT_E_UNAVAILABLE, "tmpfs was asked for");
     else if (open_file(o, &s->file_fd, &why) == 0 && attach(s, o, &why) == 0 &&
-             open_folders(s, o->mount_at, &why) == 0)
+             open_folders(s, &why) == 0)
         r = 0;
     if (r < 0 && mt_err_code(why) == MT_E_CONFLICT) {
         mt_err_move(err, MT_TAKE_PTR(why));
@@ -287,6 +312,11 @@ bool mt_scratch_is_btrfs(const mt_scratch *s)
     return s->btrfs;
 }
 
+int mt_scratch_mount_fd(const mt_scratch *s)
+{
+    return s->root_fd;
+}
+
 const char *mt_scratch_reason(const mt_scratch *s)
 {
     return s->reason;
@@ -297,7 +327,7 @@ void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_fr
     struct statvfs v;
 
     *ret_bytes = *ret_free = 0;
-    if (s->btrfs && fstatvfs(s->root_fd, &v) == 0) {
+    if (s->btrfs && fstatvfs(s->root_dir_fd, &v) == 0) {
         *ret_bytes = (uint64_t)v.f_blocks * v.f_frsize;
         *ret_free = (uint64_t)v.f_bavail * v.f_frsize;
     }
@@ -377,7 +407,7 @@ int mt_scratch_make(mt_scratch *s, const char *run_id, uint64_t disk_bytes, uint
     path_fd = openat(s->runs_fd, run_id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     r = fd < 0 || path_fd < 0 ? -errno : mt_btrfs_subvolume_id(fd, &id);
     if (r == 0)
-        r = mt_btrfs_limit(s->root_fd, id, disk_bytes);
+        r = mt_btrfs_limit(s->root_dir_fd, id, disk_bytes);
     if (r == 0)
         r = give_away(fd, uid_base);
     if (r < 0) {
@@ -444,7 +474,7 @@ static void forget_groups(mt_scratch *s)
     size_t kept = 0;
 
     for (size_t i = 0; i < s->forget_count; i++)
-        if (mt_btrfs_forget(s->root_fd, s->forget[i]) == -EBUSY)
+        if (mt_btrfs_forget(s->root_dir_fd, s->forget[i]) == -EBUSY)
             s->forget[kept++] = s->forget[i];
     s->forget_count = kept;
 }

@@ -18,16 +18,18 @@
 typedef struct mt_scratch mt_scratch;
 
 typedef struct mt_scratch_options {
-    const char *file;     // path of the image file; made when missing
-    uint64_t size_bytes;  // 0: the lesser of 20 GiB and a quarter of the free disk
-    const char *mount_at; // an existing folder in the caller's private mount namespace
-    bool force_tmpfs;     // for tests of the fallback
+    const char *file;    // path of the image file; made when missing
+    uint64_t size_bytes; // 0: the lesser of 20 GiB and a quarter of the free disk
+    bool force_tmpfs;    // for tests of the fallback
 } mt_scratch_options;
 
-// Never fails for want of btrfs: then kind is tmpfs and the reason is kept. May run mkfs.btrfs.
+// Never fails for want of btrfs: then kind is tmpfs and the reason is kept. May run mkfs.btrfs. The
+// mount is detached: before anything is mounted from it, attach it (mt_scratch_mount_fd) somewhere
+// in the private mount namespace that is to have it.
 int mt_scratch_open(const mt_scratch_options *o, mt_scratch **ret, mt_err **err);
 void mt_scratch_close(mt_scratch *s); // fds; the mount dies with the mount namespace
 bool mt_scratch_is_btrfs(const mt_scratch *s);
+int mt_scratch_mount_fd(const mt_scratch *s);       // stays the scratch's; -1 for tmpfs
 const char *mt_scratch_reason(const mt_scratch *s); // "" for btrfs
 void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_free);
 

@@ -82,7 +82,8 @@ static int fail_answer(cli *c, const transport_answer *a, mt_err **err)
     if (code == MT_E_NONE)
         code = code_of_status(a->status);
     if (!detail)
-        return mt_fail(err, code, "the server at %s answered with status %d", c->url.value, a->status);
+        return mt_fail(err, code, "the server at %s answered with status %d", c->url.value,
+                       a->status);
     return field ? mt_fail_field(err, code, field, "%s", detail) : mt_fail(err, code, "%s", detail);
 }
 
@@ -142,6 +143,7 @@ int api_send(cli *c, transport_request *request, transport_answer *answer, mt_er
     request->header_count = n;
     if (transport_call(c->transport, request, answer, err) < 0)
         return -1;
+    c->reached = true;
     return answer->status >= 200 && answer->status <= 299 ? 0 : fail_answer(c, answer, err);
 }
 
@@ -168,16 +170,19 @@ static int call_with(cli *c, transport_request *request, mt_json **ret, mt_err *
     return read_answer(c, &answer, ret, err);
 }
 
-int api_call(cli *c, const char *method, const char *path, const mt_json *body, mt_json **ret,
-             mt_err **err)
+static int call_keyed(cli *c, const char *method, const char *path, const char *key,
+                      const mt_json *body, mt_json **ret, mt_err **err)
 {
-    const char *const headers[][2] = {{"Content-Type", body ? "application/json" : NULL}};
+    const char *const headers[][2] = {
+        {"Content-Type", body ? "application/json" : NULL},
+        {"Idempotency-Key", key},
+    };
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(TRANSPORT_COLLECT_MAX);
     _cleanup_json_ mt_json *v = NULL;
     transport_request request = {.method = method,
                                  .target = path,
                                  .headers = headers,
-                                 .header_count = 1,
+                                 .header_count = MT_ARRAY_SIZE(headers),
                                  .has_body = body != NULL || mt_streq(method, "POST")};
 
     if (body && mt_json_write(body, &text, 0) < 0)
@@ -190,6 +195,12 @@ int api_call(cli *c, const char *method, const char *path, const mt_json *body, 
     if (ret)
         *ret = MT_TAKE_PTR(v);
     return 0;
+}
+
+int api_call(cli *c, const char *method, const char *path, const mt_json *body, mt_json **ret,
+             mt_err **err)
+{
+    return call_keyed(c, method, path, NULL, body, ret, err);
 }
 
 int api_get(cli *c, const char *path, mt_json **ret, mt_err **err)
@@ -250,35 +261,61 @@ bool cli_back_off(int n)
     return cli_sleep_ms(ms + ms * jitter / 512);
 }
 
-int api_get_patiently(cli *c, const char *path, mt_json **ret, mt_err **err)
+typedef struct patience {
+    cli *c;
+    int64_t since_ns;
+    int tries;
+    bool from_start;
+} patience;
+
+// After a failure: whether to try again, having waited. Otherwise cause has gone to err.
+static bool try_again(patience *p, mt_err *cause, mt_err **err)
 {
-    int64_t since = mt_boottime_ns();
+    bool worth = api_error_passes(cause) && !cli_interrupted;
+    bool never = !p->c->reached && mt_err_code(cause) == MT_E_UNREACHABLE && !p->from_start;
 
-    for (int n = 0;; n++) {
-        mt_err *cause = NULL;
-
-        if (api_get(c, path, ret, &cause) == 0) {
-            if (n > 0)
-                cli_status_line(c, "%s", "");
-            return 0;
-        }
-        if (!api_error_passes(cause) || cli_interrupted) {
-            mt_err_move(err, cause);
-            return -1;
-        }
-        if (mt_boottime_ns() - since > (int64_t)PATIENCE_MS * 1000000) {
-            (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "no server for %d s: %s", PATIENCE_MS / 1000,
-                          mt_err_sentence(cause));
-            (void)mt_err_free(cause);
-            return -1;
-        }
-        cli_status_line(c, "the server cannot be reached, trying again");
-        if (!cli_back_off(n)) {
-            mt_err_move(err, cause);
-            return -1;
-        }
+    if (worth && !never && mt_boottime_ns() - p->since_ns > (int64_t)PATIENCE_MS * 1000000) {
+        (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "no server for %d s: %s", PATIENCE_MS / 1000,
+                      mt_err_sentence(cause));
         (void)mt_err_free(cause);
+        return false;
     }
+    if (worth && !never) {
+        cli_status_line(p->c, "the server cannot be reached, trying again");
+        if (cli_back_off(p->tries++)) {
+            (void)mt_err_free(cause);
+            return true;
+        }
+    }
+    mt_err_move(err, cause);
+    return false;
+}
+
+int api_get_patiently(cli *c, const char *path, bool from_start, mt_json **ret, mt_err **err)
+{
+    patience p = {.c = c, .since_ns = mt_boottime_ns(), .from_start = from_start};
+    mt_err *cause;
+
+    do {
+        cause = NULL;
+        if (api_get(c, path, ret, &cause) == 0)
+            return 0;
+    } while (try_again(&p, cause, err));
+    return -1;
+}
+
+int api_post_patiently(cli *c, const char *path, const char *key, const mt_json *body,
+                       mt_json **ret, mt_err **err)
+{
+    patience p = {.c = c, .since_ns = mt_boottime_ns()};
+    mt_err *cause;
+
+    do {
+        cause = NULL;
+        if (call_keyed(c, "POST", path, key, body, ret, &cause) == 0)
+            return 0;
+    } while (try_again(&p, cause, err));
+    return -1;
 }
 
 // --- ids of runs ---
@@ -298,8 +335,8 @@ static int last_run(cli *c, char **ret, mt_err **err)
     if (api_get(c, "/v1/whoami", &me, err) < 0)
         return -1;
     for (int page = 0; page < PAGE_MAX; page++) {
-        _cleanup_free_ char *url =
-            cursor ? api_path("/v1/capsule-runs?limit=100&after=%s", cursor) : xstrdup("/v1/capsule-runs?limit=100");
+        _cleanup_free_ char *url = cursor ? api_path("/v1/capsule-runs?limit=100&after=%s", cursor)
+                                          : xstrdup("/v1/capsule-runs?limit=100");
         _cleanup_json_ mt_json *answer = NULL;
         const mt_json *items;
         const char *next;
@@ -336,8 +373,10 @@ int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
         if (word[0] && !strchr(word, '/'))
             return 0;
         free(MT_TAKE_PTR(*ret));
-        return cli_usage(c, err, "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
-                         word);
+        return cli_usage(
+            c, err,
+            "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
+            word);
     }
     if (api_list(c, "/v1/capsule-runs", &runs, err) < 0)
         return -1;
@@ -348,11 +387,13 @@ int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
         if (len < ending || strcmp(id + len - ending, word) != 0)
             continue;
         if (found)
-            return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word, found, id);
+            return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word,
+                           found, id);
         found = id;
     }
     if (!found)
-        return mt_fail(err, MT_E_NOT_FOUND, "no run's id ends in '%s': mt capsule-run-list shows them", word);
+        return mt_fail(err, MT_E_NOT_FOUND,
+                       "no run's id ends in '%s': mt capsule-run-list shows them", word);
     *ret = xstrdup(found);
     return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of mt share: the command table, options, settings, calls to the server, output.
-// One process, one thread, one command. A command prints on stdout only what was asked for; notes go
-// to stderr. It returns its exit status, or -1 with *err set (then main prints the sentence and
+// One process, one thread, one command. A command prints on stdout only what was asked for; notes
+// go to stderr. It returns its exit status, or -1 with *err set (then main prints the sentence and
 // exits with the status of the error's code).
 #pragma once
 
@@ -70,12 +70,12 @@ struct cli {
     bool out_terminal, err_terminal, out_colour, err_colour;
     bool usage; // the error is about how mt was called
 
-    bool settings_read;
+    bool settings_read, reached; // reached: the server has answered something
     cli_setting url, key, ns;
     transport *transport;
-    mt_json *problem;        // of the last answer that was an error, or NULL
-    int64_t retry_after_ms;  // of it, 0 when it said nothing
-    const char *ns_used;     // a namespace that was resolved here, and where it came from
+    mt_json *problem;       // of the last answer that was an error, or NULL
+    int64_t retry_after_ms; // of it, 0 when it said nothing
+    const char *ns_used;    // a namespace that was resolved here, and where it came from
     const char *ns_source;
 };
 
@@ -88,7 +88,7 @@ const char *cli_opt(const cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 // The values of a repeated option: *at is 0 at first; NULL after the last.
 const char *cli_opt_next(const cli *c, const char *name, int *at);
-const char *cli_arg(const cli *c, int i); // NULL past the end
+const char *cli_arg(const cli *c, int i);                                  // NULL past the end
 int cli_usage(cli *c, mt_err **err, const char *fmt, ...) MT_PRINTF(3, 4); // -1
 // "hh:mm:ss", "90s", "5m", "2h", "1d" as "hh:mm:ss"; NULL with *err set.
 char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
@@ -116,9 +116,13 @@ int api_get(cli *c, const char *path, mt_json **ret, mt_err **err);
 int api_send(cli *c, transport_request *request, transport_answer *answer, mt_err **err);
 // All pages of a list as one array. path may have a query already.
 int api_list(cli *c, const char *path, mt_json **ret, mt_err **err);
-// GET that outlives a restart of the server: repeats what failed for want of a server, up to a
-// minute; then outcomeUnknown.
-int api_get_patiently(cli *c, const char *path, mt_json **ret, mt_err **err);
+// Calls that outlive a restart of the server: what failed for want of one is repeated, up to a
+// minute, then outcomeUnknown. A server that was never reached in this call of mt is not waited
+// for, unless from_start.
+int api_get_patiently(cli *c, const char *path, bool from_start, mt_json **ret, mt_err **err);
+// key: the Idempotency-Key that lets a POST be repeated; NULL where repeating is harmless anyway.
+int api_post_patiently(cli *c, const char *path, const char *key, const mt_json *body,
+                       mt_json **ret, mt_err **err);
 // Whether the error says that the server could not be asked (now).
 bool api_error_passes(const mt_err *err);
 // Waits before the next try: n counts from 0. False when interrupted.
@@ -138,6 +142,7 @@ void cli_note(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
 void cli_warn(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
 // Text from outside for a terminal: control characters other than newline and tab become '?'.
 void cli_print_clean(FILE *to, const char *text, size_t len);
+void cli_print_flat(FILE *to, const char *text);    // newlines and tabs become '?', too
 int cli_print_json(const mt_json *v, mt_err **err); // pretty, on stdout
 void cli_print_error(const cli *c, const mt_err *err);
 
@@ -146,8 +151,8 @@ typedef struct cli_table cli_table;
 cli_table *cli_table_new(size_t columns, const char *const *header); // never NULL
 void cli_table_add(cli_table *t, const char *const *cells);
 void cli_table_print(const cli *c, cli_table *t); // and frees it
-#define CLI_TABLE(...)                                                            \
-    cli_table_new(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *),    \
+#define CLI_TABLE(...)                                                         \
+    cli_table_new(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), \
                   (const char *const[]){__VA_ARGS__})
 #define CLI_ROW(table, ...) cli_table_add((table), (const char *const[]){__VA_ARGS__})
 

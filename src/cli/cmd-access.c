@@ -37,7 +37,8 @@ static int run_key_create(cli *c, mt_err **err)
     if (c->json)
         return cli_print_json(key, err);
     (void)printf("%s\n", cli_text(key, "key"));
-    cli_note(c, "key %s made (id %s); it is shown this once only", cli_arg(c, 0), cli_text(key, "id"));
+    cli_note(c, "key %s made (id %s); it is shown this once only", cli_arg(c, 0),
+             cli_text(key, "id"));
     return 0;
 }
 
@@ -120,7 +121,8 @@ static int run_user_delete(cli *c, mt_err **err)
 }
 
 static const cli_option key_options[] = {
-    {"expires", 0, "TIME", "when it stops working: 2027-01-31T00:00:00Z, or a duration from now (30d)"},
+    {"expires", 0, "TIME",
+     "when it stops working: 2027-01-31T00:00:00Z, or a duration from now (30d)"},
     {NULL},
 };
 static const cli_option user_options[] = {
@@ -134,10 +136,11 @@ const cli_command cli_access_commands[] = {
     {"key-list", "", 0, 0, "list your API keys", NULL, "  mt key-list", NULL, run_key_list},
     {"key-delete", "ID", 1, 1, "delete an API key", NULL,
      "  mt key-delete 019315a2-7b6e-7c1d-8f7a-3c0f7d9a1b2c", NULL, run_key_delete},
-    {"user-create", "NAME", 1, 1, "make a user (administrators)", NULL, "  mt user-create ada", user_options,
-     run_user_create},
-    {"user-list", "", 0, 0, "list the users (administrators)", NULL, "  mt user-list", NULL, run_user_list},
-    {"user-delete", "NAME", 1, 1, "delete a user (administrators)", NULL, "  mt user-delete ada", NULL,
-     run_user_delete},
+    {"user-create", "NAME", 1, 1, "make a user (administrators)", NULL, "  mt user-create ada",
+     user_options, run_user_create},
+    {"user-list", "", 0, 0, "list the users (administrators)", NULL, "  mt user-list", NULL,
+     run_user_list},
+    {"user-delete", "NAME", 1, 1, "delete a user (administrators)", NULL, "  mt user-delete ada",
+     NULL, run_user_delete},
     {NULL},
 };

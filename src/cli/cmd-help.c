@@ -47,8 +47,8 @@ static void print_command_help(const cli *c, const cli_command *k)
 {
     const char *bold = cli_on(c->out_colour, CLI_BOLD), *off = cli_off(c->out_colour);
 
-    (void)printf("%smt %s%s%s%s\n    %s\n", bold, k->name, k->arguments[0] ? " " : "", k->arguments, off,
-                 k->summary);
+    (void)printf("%smt %s%s%s%s\n    %s\n", bold, k->name, k->arguments[0] ? " " : "", k->arguments,
+                 off, k->summary);
     if (k->details)
         (void)printf("\n%s\n", k->details);
     (void)printf("\n%sOptions%s\n", bold, off);
@@ -66,16 +66,18 @@ void cli_print_help(const cli *c, const cli_command *command)
         print_command_help(c, command);
         return;
     }
-    (void)printf("%smt%s: the command line of maitento\n\n    mt COMMAND [ARGUMENTS] [OPTIONS]\n", bold, off);
+    (void)printf("%smt%s: the command line of maitento\n\n    mt COMMAND [ARGUMENTS] [OPTIONS]\n",
+                 bold, off);
     for (const cli_group *g = cli_groups; g->title; g++) {
         (void)printf("\n%s%s%s\n", bold, g->title, off);
         for (const cli_command *k = g->commands; k->name; k++)
             (void)printf("  %-24s %s\n", k->name, k->summary);
     }
-    (void)printf("\nmt help COMMAND, or mt COMMAND --help, says more and gives an example.\n"
-                 "Files of a file system are named /vfs/NAME/PATH, or /vfs/NAME@NAMESPACE/PATH.\n"
-                 "Exit status: 0 done, 1 the thing failed, 2 wrong call, 3 not found, 4 no access,\n"
-                 "5 conflict, 6 server not reached or outcome unknown.\n");
+    (void)printf(
+        "\nmt help COMMAND, or mt COMMAND --help, says more and gives an example.\n"
+        "Files of a file system are named /vfs/NAME/PATH, or /vfs/NAME@NAMESPACE/PATH.\n"
+        "Exit status: 0 done, 1 the thing failed, 2 wrong call, 3 not found, 4 no access,\n"
+        "5 conflict, 6 server not reached or outcome unknown.\n");
 }
 
 static int run_help(cli *c, mt_err **err)
@@ -86,7 +88,8 @@ static int run_help(cli *c, mt_err **err)
     if (name && !k) {
         nearest = cli_command_nearest(name);
         if (nearest)
-            return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name, nearest);
+            return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name,
+                             nearest);
         return cli_usage(c, err, "there is no command '%.60s': mt help lists them", name);
     }
     cli_print_help(c, k);
@@ -121,7 +124,8 @@ static int run_completion(cli *c, mt_err **err)
     (void)fputs("# bash completion of mt: eval \"$(mt completion bash)\"\n_mt()\n{\n"
                 "    local word=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" words=\"\" i\n"
                 "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-                "        case \"${COMP_WORDS[i]}\" in -*) ;; *) command=\"${COMP_WORDS[i]}\"; break ;; esac\n"
+                "        case \"${COMP_WORDS[i]}\" in -*) ;; *) command=\"${COMP_WORDS[i]}\"; "
+                "break ;; esac\n"
                 "    done\n    COMPREPLY=()\n    case \"$command\" in\n    \"\") words=\"",
                 stdout);
     for (size_t i = 0; command_name_at(i, NULL); i++)
@@ -149,7 +153,7 @@ static int run_completion(cli *c, mt_err **err)
 const cli_command cli_help_commands[] = {
     {"help", "[COMMAND]", 0, 1, "say how a command is used", NULL, "  mt help cp", NULL, run_help},
     {"version", "", 0, 0, "print the version", NULL, "  mt version", NULL, run_version},
-    {"completion", "bash", 1, 1, "print completion for a shell", NULL, "  eval \"$(mt completion bash)\"",
-     NULL, run_completion},
+    {"completion", "bash", 1, 1, "print completion for a shell", NULL,
+     "  eval \"$(mt completion bash)\"", NULL, run_completion},
     {NULL},
 };

@@ -23,7 +23,8 @@ static int run_list(cli *c, mt_err **err)
     if (c->json)
         return cli_print_json(items, err);
     if (mt_json_count(items) == 0)
-        cli_note(c, "there is no image yet: mt-image build default (as root, on the server) makes one");
+        cli_note(
+            c, "there is no image yet: mt-image build default (as root, on the server) makes one");
     t = CLI_TABLE("NAME", "SIZE", "BUILT", "HOLDS");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i), *missing = mt_json_get(v, "missing");
@@ -33,13 +34,15 @@ static int run_list(cli *c, mt_err **err)
         add_components(&holds, mt_json_get(v, "components"));
         CLI_ROW(t, cli_text(v, "name"), size, cli_time(v, "dateBuilt"), mt_buf_str(&holds));
         for (size_t j = 0; j < mt_json_count(missing); j++)
-            cli_warn(c, "image %s lacks %s", cli_text(v, "name"), mt_json_text(mt_json_at(missing, j), "?"));
+            cli_warn(c, "image %s lacks %s", cli_text(v, "name"),
+                     mt_json_text(mt_json_at(missing, j), "?"));
     }
     cli_table_print(c, t);
     return 0;
 }
 
 const cli_command cli_image_commands[] = {
-    {"image-list", "", 0, 0, "list the images that capsules can name", NULL, "  mt image-list", NULL, run_list},
+    {"image-list", "", 0, 0, "list the images that capsules can name", NULL, "  mt image-list",
+     NULL, run_list},
     {NULL},
 };

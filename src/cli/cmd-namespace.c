@@ -16,8 +16,9 @@ static int run_create(cli *c, mt_err **err)
     if (mt_json_is_true(mt_json_get(made, "becameDefault")))
         cli_note(c, "namespace %s made; it is your default now", name);
     else if (stays)
-        cli_note(c, "namespace %s made; your default stays %s; mt default-namespace-set %s changes it", name,
-                 stays, name);
+        cli_note(c,
+                 "namespace %s made; your default stays %s; mt default-namespace-set %s changes it",
+                 name, stays, name);
     else
         cli_note(c, "namespace %s made", name);
     return 0;
@@ -51,8 +52,8 @@ static int run_get(cli *c, mt_err **err)
         return -1;
     if (c->json)
         return cli_print_json(v, err);
-    (void)printf("name   %s\nowner  %s\nmade   %s\nid     %s\n", cli_text(v, "name"), cli_text(v, "owner"),
-                 cli_time(v, "dateCreated"), cli_text(v, "id"));
+    (void)printf("name   %s\nowner  %s\nmade   %s\nid     %s\n", cli_text(v, "name"),
+                 cli_text(v, "owner"), cli_time(v, "dateCreated"), cli_text(v, "id"));
     return 0;
 }
 
@@ -135,14 +136,16 @@ static int run_member_remove(cli *c, mt_err **err)
 
 const cli_command cli_namespace_commands[] = {
     {"namespace-create", "NAME", 1, 1, "make a namespace",
-     "The first one that you make becomes your default.", "  mt namespace-create tutorials", NULL, run_create},
-    {"namespace-list", "", 0, 0, "list the namespaces that you may see", NULL, "  mt namespace-list", NULL,
-     run_list},
-    {"namespace-get", "NAME", 1, 1, "show one namespace", NULL, "  mt namespace-get tutorials", NULL, run_get},
-    {"namespace-delete", "NAME", 1, 1, "delete an empty namespace", NULL, "  mt namespace-delete tutorials",
-     NULL, run_delete},
-    {"default-namespace-set", "NAME", 1, 1, "choose the namespace that is used when none is named", NULL,
-     "  mt default-namespace-set tutorials", NULL, run_default_set},
+     "The first one that you make becomes your default.", "  mt namespace-create tutorials", NULL,
+     run_create},
+    {"namespace-list", "", 0, 0, "list the namespaces that you may see", NULL,
+     "  mt namespace-list", NULL, run_list},
+    {"namespace-get", "NAME", 1, 1, "show one namespace", NULL, "  mt namespace-get tutorials",
+     NULL, run_get},
+    {"namespace-delete", "NAME", 1, 1, "delete an empty namespace", NULL,
+     "  mt namespace-delete tutorials", NULL, run_delete},
+    {"default-namespace-set", "NAME", 1, 1, "choose the namespace that is used when none is named",
+     NULL, "  mt default-namespace-set tutorials", NULL, run_default_set},
     {"namespace-member-list", "[NAMESPACE]", 0, 1, "list who else may use a namespace", NULL,
      "  mt namespace-member-list", NULL, run_member_list},
     {"namespace-member-add", "USER", 1, 1, "let a user into a namespace", NULL,

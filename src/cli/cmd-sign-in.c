@@ -74,7 +74,8 @@ static int store(const char *url, const char *key, mt_err **err)
 
     if (!path) {
         (void)mt_json_unref(api);
-        return mt_fail(err, MT_E_BAD_REQUEST, "HOME is not set: there is no place for the settings");
+        return mt_fail(err, MT_E_BAD_REQUEST,
+                       "HOME is not set: there is no place for the settings");
     }
     *strrchr(folder, '/') = '\0';
     (void)mt_json_set(api, "url", mt_json_new_text(url));
@@ -99,9 +100,11 @@ static int store(const char *url, const char *key, mt_err **err)
 // Points this call at the address with that key (or none), whatever the environment says.
 static void use(cli *c, const char *url, const char *key)
 {
+    char *copy = xstrdup(url); // url may be c->url's own
+
     free(c->url.value);
     free(c->key.value);
-    c->url = (cli_setting){xstrdup(url), "the command line"};
+    c->url = (cli_setting){copy, "the command line"};
     c->key = (cli_setting){key ? xstrdup(key) : NULL, "standard input"};
     transport_free(c->transport);
     c->transport = NULL;
@@ -118,8 +121,9 @@ static int check_and_store(cli *c, const char *key, mt_err **err)
     cli_note(c, "signed in to %s as %s (%s); kept in " CLI_SETTINGS_SHOWN, c->url.value,
              cli_text(me, "name"), cli_text(me, "role"));
     if (getenv("MAITENTO_URL") || getenv("MAITENTO_API_KEY"))
-        cli_warn(c, "MAITENTO_URL or MAITENTO_API_KEY is set and goes before the file: unset it to use "
-                    "this sign-in");
+        cli_warn(
+            c, "MAITENTO_URL or MAITENTO_API_KEY is set and goes before the file: unset it to use "
+               "this sign-in");
     return 0;
 }
 
@@ -156,7 +160,8 @@ static int run_login(cli *c, mt_err **err)
     if (transport_url_parse(url, &parsed, err) < 0)
         return -1;
     if (parsed.scheme == TRANSPORT_HTTP && !transport_url_is_local(&parsed))
-        cli_warn(c, "over http the key travels in the clear to %s: use https where you can", parsed.host);
+        cli_warn(c, "over http the key travels in the clear to %s: use https where you can",
+                 parsed.host);
     transport_url_done(&parsed);
     if (read_key(c, key, err) < 0)
         return -1;
@@ -210,7 +215,8 @@ static int run_config_get(cli *c, mt_err **err)
     t = CLI_TABLE("SETTING", "VALUE", "FROM");
     CLI_ROW(t, "url", c->url.value, c->url.source);
     CLI_ROW(t, "key", c->key.value ? "(set)" : "(none)", c->key.source);
-    CLI_ROW(t, "namespace", c->ns.value ? c->ns.value : "(your default on the server)", c->ns.source);
+    CLI_ROW(t, "namespace", c->ns.value ? c->ns.value : "(your default on the server)",
+            c->ns.source);
     cli_table_print(c, t);
     return 0;
 }
@@ -224,7 +230,8 @@ const cli_command cli_sign_in_commands[] = {
     {"login", "[URL]", 0, 1, "sign in and keep it in " CLI_SETTINGS_SHOWN,
      "Reads the API key from standard input (on a terminal it asks, without echo), tries it, and\n"
      "writes address and key to " CLI_SETTINGS_SHOWN " (mode 0600).",
-     "  mt login https://maitento.example.org < key-file\n  mt login --local", login_options, run_login},
+     "  mt login https://maitento.example.org < key-file\n  mt login --local", login_options,
+     run_login},
     {"whoami", "", 0, 0, "say who the server takes you for", NULL, "  mt whoami", NULL, run_whoami},
     {"config-get", "", 0, 0, "show address, key and namespace, and where each comes from",
      "The key itself is never shown.", "  mt config-get --json", NULL, run_config_get},

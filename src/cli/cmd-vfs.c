@@ -69,10 +69,12 @@ static int run_get(cli *c, mt_err **err)
         return -1;
     if (c->json)
         return cli_print_json(v, err);
-    (void)printf("name       %s\nnamespace  %s\nused       %s of %s\nmade       %s\nid         %s\n",
-                 cli_text(v, "name"), cli_text(v, "namespace"), mt_size_format(cli_int(v, "usedBytes"), used),
-                 mt_size_format(cli_int(v, "limitBytes"), limit), cli_time(v, "dateCreated"),
-                 cli_text(v, "id"));
+    (void)printf(
+        "name       %s\nnamespace  %s\nused       %s of %s\nmade       %s\nid         %s\n",
+        cli_text(v, "name"), cli_text(v, "namespace"),
+        mt_size_format(cli_int(v, "usedBytes"), used),
+        mt_size_format(cli_int(v, "limitBytes"), limit), cli_time(v, "dateCreated"),
+        cli_text(v, "id"));
     return 0;
 }
 
@@ -103,11 +105,12 @@ static const cli_option delete_options[] = {
 };
 
 const cli_command cli_vfs_commands[] = {
-    {"vfs-create", "NAME", 1, 1, "make a file system", NULL, "  mt vfs-create sales-data", NULL, run_create},
-    {"vfs-list", "", 0, 0, "list the file systems of a namespace", NULL, "  mt vfs-list -n tutorials", NULL,
-     run_list},
-    {"vfs-get", "NAME", 1, 1, "show one file system and how full it is", NULL, "  mt vfs-get sales-data", NULL,
-     run_get},
+    {"vfs-create", "NAME", 1, 1, "make a file system", NULL, "  mt vfs-create sales-data", NULL,
+     run_create},
+    {"vfs-list", "", 0, 0, "list the file systems of a namespace", NULL,
+     "  mt vfs-list -n tutorials", NULL, run_list},
+    {"vfs-get", "NAME", 1, 1, "show one file system and how full it is", NULL,
+     "  mt vfs-get sales-data", NULL, run_get},
     {"vfs-delete", "NAME", 1, 1, "delete a file system with all its files", NULL,
      "  mt vfs-delete sales-data", delete_options, run_delete},
     {NULL},

@@ -122,7 +122,8 @@ int main(int argc, char **argv)
 
     catch_signals();
     find_terminals(&c);
-    status = finish(&c, dispatch(&c, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err), err);
+    status = dispatch(&c, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
+    status = finish(&c, status, err);
     (void)mt_err_free(err);
     clean(&c);
     return status;

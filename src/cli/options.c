@@ -7,7 +7,8 @@
 #include <stdarg.h>
 
 const cli_option cli_common_options[] = {
-    {"namespace", 'n', "NAME", "the namespace; else MAITENTO_NAMESPACE, the settings file, your default"},
+    {"namespace", 'n', "NAME",
+     "the namespace; else MAITENTO_NAMESPACE, the settings file, your default"},
     {"json", 0, NULL, "print JSON as the server gives it"},
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"help", 'h', NULL, "this help"},
@@ -67,7 +68,8 @@ static int unknown(cli *c, mt_str name, mt_err **err)
     if (nearest)
         return cli_usage(c, err, "%s has no option --%.*s: did you mean --%s?", of,
                          (int)MT_MIN(name.len, (size_t)60), name.data, nearest);
-    return cli_usage(c, err, "%s has no option --%.*s", of, (int)MT_MIN(name.len, (size_t)60), name.data);
+    return cli_usage(c, err, "%s has no option --%.*s", of, (int)MT_MIN(name.len, (size_t)60),
+                     name.data);
 }
 
 // --- parsing ---
@@ -230,7 +232,8 @@ char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
     if (unit && *unit && mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) && n > 0 &&
         (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
         return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
-    (void)cli_usage(c, err, "--%s '%.40s' is no duration above zero: write \"hh:mm:ss\", 90s, 5m, 2h or 1d",
+    (void)cli_usage(c, err,
+                    "--%s '%.40s' is no duration above zero: write \"hh:mm:ss\", 90s, 5m, 2h or 1d",
                     option, text);
     return NULL;
 }

@@ -40,7 +40,8 @@ char *xprintf(const char *fmt, ...)
 
 const char *cli_on(bool colour, cli_style style)
 {
-    static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m"};
+    static const char *const codes[] = {"",         "\033[1m",  "\033[2m",
+                                        "\033[31m", "\033[32m", "\033[33m"};
 
     return colour ? codes[style] : "";
 }
@@ -50,16 +51,27 @@ const char *cli_off(bool colour)
     return colour ? "\033[0m" : "";
 }
 
-void cli_print_clean(FILE *to, const char *text, size_t len)
+static void print_clean(FILE *to, const char *text, size_t len, bool flat)
 {
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
         bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0; // U+0080 to U+009F
+        bool line = c == '\n' || c == '\t';
 
         if (c1)
             i++;
-        (void)fputc(c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, to);
+        (void)fputc(c1 || (c < 0x20 && (flat || !line)) || c == 0x7f ? '?' : c, to);
     }
+}
+
+void cli_print_clean(FILE *to, const char *text, size_t len)
+{
+    print_clean(to, text, len, false);
+}
+
+void cli_print_flat(FILE *to, const char *text)
+{
+    print_clean(to, text, strlen(text), true);
 }
 
 static void vnote(const cli *c, const char *prefix, const char *fmt, va_list ap)
@@ -132,10 +144,11 @@ static void print_help_lines(const cli *c, const mt_err *err)
     const char *help = mt_json_text(mt_json_get(c->problem, "help"), NULL);
 
     if (code == MT_E_NOT_FOUND && c->ns_used)
-        (void)fprintf(stderr, "    %snamespace '%s' is from %s%s\n", dim, c->ns_used, c->ns_source, off);
+        (void)fprintf(stderr, "    %snamespace '%s' is from %s%s\n", dim, c->ns_used, c->ns_source,
+                      off);
     if (c->usage) {
-        (void)fprintf(stderr, "    %smt help%s%s shows how it is used%s\n", dim, c->command ? " " : "",
-                      c->command ? c->command->name : "", off);
+        (void)fprintf(stderr, "    %smt help%s%s shows how it is used%s\n", dim,
+                      c->command ? " " : "", c->command ? c->command->name : "", off);
         return;
     }
     // Of what was refused on this side the sentence says all.
@@ -224,15 +237,18 @@ cli_table *cli_table_new(size_t columns, const char *const *header)
 static void print_row(const cli *c, const cli_table *t, size_t row, const size_t *widths)
 {
     bool head = row == 0;
+    size_t owed = 0;
 
     (void)fputs(cli_on(head && c->out_colour, CLI_DIM), stdout);
     for (size_t i = 0; i < t->columns; i++) {
         const char *cell = t->cells[row * t->columns + i];
-        size_t width = mt_utf8_count(cell, strlen(cell));
 
-        cli_print_clean(stdout, cell, strlen(cell));
-        if (i + 1 < t->columns)
-            (void)printf("%*s", (int)(widths[i] - width + 2), "");
+        // Blanks come before the next cell that holds something, so that no line ends in them.
+        if (cell[0])
+            (void)printf("%*s", (int)owed, "");
+        owed = cell[0] ? 0 : owed;
+        cli_print_flat(stdout, cell);
+        owed += widths[i] - mt_utf8_count(cell, strlen(cell)) + 2;
     }
     (void)fputs(cli_off(head && c->out_colour), stdout);
     (void)fputc('\n', stdout);

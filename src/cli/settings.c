@@ -66,7 +66,8 @@ int cli_settings_read(cli *c, mt_err **err)
     set(&c->key, getenv("MAITENTO_API_KEY"), "MAITENTO_API_KEY");
     // A key is sent only to the server that it was stored for.
     if (mt_streq(c->url.value, file_url))
-        set(&c->key, mt_json_text(mt_json_pointer(file, MT_STR("/api/key")), NULL), CLI_SETTINGS_SHOWN);
+        set(&c->key, mt_json_text(mt_json_pointer(file, MT_STR("/api/key")), NULL),
+            CLI_SETTINGS_SHOWN);
     set(&c->ns, cli_opt(c, "namespace"), "--namespace");
     set(&c->ns, getenv("MAITENTO_NAMESPACE"), "MAITENTO_NAMESPACE");
     set(&c->ns, mt_json_text(mt_json_get(file, "defaultNamespace"), NULL), CLI_SETTINGS_SHOWN);

@@ -92,7 +92,8 @@ static int head_once(call_state *s, const curled *c)
     s->head_seen = true;
     (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     s->answer->status = (int)status;
-    return status >= 200 && status <= 299 && r->on_head ? r->on_head(s->answer, r->data, &s->error) : 0;
+    return status >= 200 && status <= 299 && r->on_head ? r->on_head(s->answer, r->data, &s->error)
+                                                        : 0;
 }
 
 typedef struct sink {
@@ -181,7 +182,8 @@ static void set_up(CURL *e, call_state *s, sink *k, struct curl_slist *headers, 
     (void)curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method);
 }
 
-static int failure(const curled *c, const call_state *s, CURLcode code, const char *text, mt_err **err)
+static int failure(const curled *c, const call_state *s, CURLcode code, const char *text,
+                   mt_err **err)
 {
     bool harmless = !mt_streq(s->request->method, "POST");
     long sent = 0;
@@ -208,7 +210,8 @@ static struct curl_slist *header_list(const transport_request *r)
     return list;
 }
 
-static int curl_call(transport *t, const transport_request *request, transport_answer *a, mt_err **err)
+static int curl_call(transport *t, const transport_request *request, transport_answer *a,
+                     mt_err **err)
 {
     curled *c = MT_CONTAINER_OF(t, curled, head);
     call_state s = {.request = request, .answer = a};

@@ -9,8 +9,8 @@ bool transport_curl_wanted(const transport_url *url)
 
 transport *transport_curl_new(const char *url, mt_err **err)
 {
-    (void)mt_fail(err, MT_E_NOT_SUPPORTED,
-                  "this mt was built without https, which '%.200s' needs: use http or the Unix socket",
-                  url);
+    (void)mt_fail(
+        err, MT_E_NOT_SUPPORTED,
+        "this mt was built without https, which '%.200s' needs: use http or the Unix socket", url);
     return NULL;
 }

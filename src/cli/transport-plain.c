@@ -52,7 +52,8 @@ static ptrdiff_t read_body(void *buf, size_t cap, void *data, mt_err **err)
     return s->request->read_body(buf, cap, s->request->data, err);
 }
 
-static int plain_call(transport *t, const transport_request *request, transport_answer *a, mt_err **err)
+static int plain_call(transport *t, const transport_request *request, transport_answer *a,
+                      mt_err **err)
 {
     plain *p = MT_CONTAINER_OF(t, plain, head);
     call_state state = {request, a};

@@ -26,8 +26,9 @@ static int bad_url(const char *text, mt_err **err)
 {
     // No word of the text itself where it may hold a password.
     if (strchr(text, '@'))
-        return mt_fail(err, MT_E_BAD_REQUEST,
-                       "an address holds no user or password: give the key apart (MAITENTO_API_KEY)");
+        return mt_fail(
+            err, MT_E_BAD_REQUEST,
+            "an address holds no user or password: give the key apart (MAITENTO_API_KEY)");
     return mt_fail(err, MT_E_BAD_REQUEST,
                    "'%.200s' is no address of a server: give http://HOST[:PORT], "
                    "https://HOST[:PORT] or unix:/PATH",
@@ -40,7 +41,8 @@ static int parse_unix(const char *path, transport_url *ret, mt_err **err)
         return bad_url(path, err);
     if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
         return mt_fail(err, MT_E_BAD_REQUEST,
-                       "the socket path '%.200s' is longer than the 107 bytes that Linux takes", path);
+                       "the socket path '%.200s' is longer than the 107 bytes that Linux takes",
+                       path);
     *ret = (transport_url){.scheme = TRANSPORT_UNIX, .path = strdup(path)};
     return ret->path ? 0 : mt_fail_oom(err);
 }

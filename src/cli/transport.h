@@ -72,5 +72,6 @@ static inline int transport_call(transport *t, const transport_request *request,
 // The implementations.
 enum { TRANSPORT_COLLECT_MAX = 256 << 20 };
 transport *transport_plain_new(const transport_url *url, mt_err **err);
-transport *transport_curl_new(const char *url, mt_err **err); // notSupported where it is not built in
-bool transport_curl_wanted(const transport_url *url);         // https, or a proxy is set for http
+transport *transport_curl_new(const char *url,
+                              mt_err **err);          // notSupported where it is not built in
+bool transport_curl_wanted(const transport_url *url); // https, or a proxy is set for http

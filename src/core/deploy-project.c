@@ -68,7 +68,7 @@ static const char *shown(mt_project *p, mt_str path)
         copy = mt_arena_printf(p->arena, "%s%s", mt_buf_str(&b), head.len < path.len ? "…" : "");
     }
     mt_buf_done(&b);
-    return copy ? copy : "?";
+    return copy && *copy ? copy : "(no path)";
 }
 
 static const char *path_error(mt_str path)

@@ -108,16 +108,16 @@ typedef struct store_world {
     const mt_namespace *ns;
 } store_world;
 
-// notFound as an answer, not a failure.
-static int found(int r, mt_err *why, mt_err **err)
+// notFound as an answer (0), not a failure. why is where the look-up put its error.
+static int found(int r, mt_err **why, mt_err **err)
 {
     if (r == 0)
         return 1;
-    if (mt_err_code(why) == MT_E_NOT_FOUND) {
-        mt_err_free(why);
+    if (mt_err_code(*why) == MT_E_NOT_FOUND) {
+        *why = mt_err_free(*why);
         return 0;
     }
-    mt_err_move(err, why);
+    mt_err_move(err, MT_TAKE_PTR(*why));
     return -1;
 }
 
@@ -128,7 +128,7 @@ static int has_resource(store_world *w, mt_resource_kind kind, const char *name,
     int r = mt_store_resource_get(w->store, w->ns->id, kind, name, 0, &resource, &why);
 
     mt_resource_done(&resource);
-    return found(r, why, err);
+    return found(r, &why, err);
 }
 
 static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **err)
@@ -139,7 +139,7 @@ static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **er
 
     switch (kind) {
     case MT_REF_VFS:
-        return found(mt_store_vfs_get(w->store, NULL, w->ns->id, name, &vfs, &why), why, err);
+        return found(mt_store_vfs_get(w->store, NULL, w->ns->id, name, &vfs, &why), &why, err);
     case MT_REF_AGENT:
         return has_resource(w, MT_RESOURCE_AGENT, name, err);
     case MT_REF_PROMPT:
@@ -160,7 +160,7 @@ static int world_prompt(void *data, const char *name, char **ret, size_t *ret_le
     mt_err *why = NULL;
     int r = found(
         mt_store_resource_get(w->store, w->ns->id, MT_RESOURCE_PROMPT, name, 0, &resource, &why),
-        why, err);
+        &why, err);
 
     if (r == 1 && resource.source_count > 0) {
         *ret = MT_TAKE_PTR(resource.sources[0].text);
@@ -179,7 +179,7 @@ static int each_interaction(store_world *w, const mt_resource_list *list,
         mt_err *why = NULL;
         int r = found(mt_store_resource_get(w->store, w->ns->id, MT_RESOURCE_INTERACTION,
                                             list->items[i].name, 0, &resource, &why),
-                      why, err);
+                      &why, err);
 
         if (r == 1)
             r = fn(fn_data, resource.name, resource.definition);

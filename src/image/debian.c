@@ -95,8 +95,10 @@ int mt_debian_filter_sources(mt_str lines, const char *suite, mt_buf *out)
         (void)mt_buf_add(out, line.data, line.len);
         (void)mt_buf_addc(out, '\n');
     }
-    if (!whole && !out->failed)
+    if (!whole && out->len > before) {
         out->len = before;
+        out->data[before] = '\0';
+    }
     return out->failed;
 }
 

@@ -164,7 +164,8 @@ static int make_user(const char *root, mt_err **err)
     for (size_t i = 0; i < MT_ARRAY_SIZE(accounts); i++)
         if (append_account(root, &accounts[i], err) < 0)
             return -1;
-    if (mt_tree_copy(skel, home, err) < 0 || own_tree(home, USER_ID, err) < 0)
+    if (mt_root_folder(root, "home", 0755, err) < 0 || mt_tree_copy(skel, home, err) < 0 ||
+        own_tree(home, USER_ID, err) < 0)
         return -1;
     if (chmod(home, 0755) < 0)
         return mt_fail_errno(err, errno, "cannot set the mode of '%s'", home);

@@ -160,6 +160,8 @@ static size_t number_of_file(mt_mtr_diags *d, const char *file, const char **ret
 }
 
 static void vadd(mt_mtr_diags *d, const mt_mtr_diag *place, mt_str text, const char *fmt,
+                 va_list ap) MT_PRINTF(4, 0);
+static void vadd(mt_mtr_diags *d, const mt_mtr_diag *place, mt_str text, const char *fmt,
                  va_list ap)
 {
     char *message = NULL;

@@ -206,7 +206,7 @@ static size_t parse_key(parser *p, key_part parts[MT_MTR_MAX_DEPTH])
 
     for (;;) {
         if (p->tok.kind != MT_TOKEN_WORD && p->tok.kind != MT_TOKEN_STRING) {
-            if (p->tok.kind != MT_TOKEN_BAD && p->tok.kind != MT_TOKEN_END)
+            if (p->tok.kind != MT_TOKEN_BAD && !p->lex.stopped)
                 error_at_token(p, NULL, "a name is missing after the '.'");
             return 0;
         }

@@ -66,7 +66,7 @@ PROPS(startup_members,
        .item = &argument_item,
        .max = 10000,
        .doc = "Words that reach the program byte for byte. With arguments the command is one line "
-              "that does not end in `;`, `&`, `|` or `\\` and has no word that begins with `#`."},
+              "that does not end in `;`, `&`, `\\|` or `\\` and has no word that begins with `#`."},
       {.name = "runAsUser",
        .type = MT_PROP_STRING,
        .fallback = "\"maitento\"",
@@ -119,8 +119,9 @@ static const mt_prop capsule_items[] = {
      .max = 500,
      .unique = true,
      .rule = mt_rule_packages,
-     .doc = "Debian packages to install beside those of the image, each `name` or "
-            "`name=version`."},
+     .doc =
+         "Debian packages to install beside those of the image, each `name` or "
+         "`name=version`. (Not in this version yet: such a capsule deploys, but does not start.)"},
     {.name = "users",
      .type = MT_PROP_LIST,
      .item = &user_item,
@@ -138,7 +139,7 @@ static const mt_prop capsule_items[] = {
      .item = &secret_item,
      .max = 64,
      .rule = mt_rule_secret_mounts,
-     .doc = "Secrets to mount."},
+     .doc = "Secrets to mount. (Not in this version yet.)"},
     {.name = "startup",
      .type = MT_PROP_LIST,
      .item = &startup_item,
@@ -167,7 +168,9 @@ static const mt_prop capsule_items[] = {
      .type = MT_PROP_STRING,
      .fallback = "\"internet\"",
      .rule = mt_rule_network,
-     .doc = "`\"internet\"` or `\"none\"`."},
+     .doc =
+         "`\"internet\"` or `\"none\"`. (Not in this version yet: both give a network of its own "
+         "with loopback alone.)"},
     {.name = "environment",
      .type = MT_PROP_MAP,
      .max = 1000,

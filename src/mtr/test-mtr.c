@@ -116,6 +116,8 @@ static const struct {
     {"a: 1\nb = 2", "{a=1 b=2}", "1:2 '=' is missing after 'a'"},
     {"a { b = 1 }\nc = 2", "{a={b=1} c=2}", "1:3 '=' is missing after 'a'"},
     {"a = \nb = 2", "{b=2}", "2:1 a value is missing before 'b'"},
+    {"a.", "{}", "1:3 a name is missing after the '.'"},
+    {"a.1 = 2", "{}", "1:3 a name is missing after the '.'"},
     {"a =", "{}", "1:4 a value is missing before the end of the file"},
     {"a = yes\nb = 2", "{a=BAD b=2}", "1:5 'yes' is no value: a text needs double quotes"},
     {"a = True", "{a=BAD}", "1:5 'True' is no value: a text needs double quotes"},

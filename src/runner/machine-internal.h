@@ -38,9 +38,10 @@ typedef struct mt_build {
     const mt_machine_parts *parts;
     int report_fd;
     int control_fd;
-    int root_fd;        // O_PATH, the root that is being built
-    char detail[160];   // what a step was busy with, for its sentence
-    char sentence[488]; // a whole sentence, where a step has a better one than its row
+    char hierarchies[256]; // v1 controllers that the run has a group in, by blanks
+    int root_fd;           // O_PATH, the root that is being built
+    char detail[160];      // what a step was busy with, for its sentence
+    char sentence[488];    // a whole sentence, where a step has a better one than its row
 } mt_build;
 
 MT_NORETURN void mt_machine_child(const mt_plan *plan, const mt_run_resources *res,

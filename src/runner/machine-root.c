@@ -12,14 +12,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { LAYER_NAME = 8 };
+enum { LAYER_NAME = 12 };
 
 // --- tools ---------------------------------------------------------------------------------------
 
 int mt_build_open(const mt_build *b, const char *path, int flags, mode_t mode)
 {
     struct open_how how = {
-        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_NOCTTY),
+        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
         .mode = flags & O_CREAT ? mode : 0,
         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
@@ -153,25 +153,35 @@ static int attach_scratch(const mt_build *b)
     return r;
 }
 
+static int attach_layers(const mt_build *b)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < b->parts->layer_count && r == 0; i++) {
+        char name[LAYER_NAME];
+
+        (void)snprintf(name, sizeof(name), "l%" PRIu32, i);
+        r = attach_layer(b->parts->layer_fds[i], name);
+    }
+    return r;
+}
+
 // Volatile: the root dies with the run, so nothing in it is worth an fsync.
 int mt_step_overlay(mt_build *b)
 {
     char lower[(1 + MT_PLAN_LAYERS_MAX) * LAYER_NAME] = "";
     const char *const options[] = {"lowerdir", lower, "upperdir",  "u/upper", "workdir", "u/work",
                                    "volatile", NULL,  "userxattr", NULL,      NULL};
+    size_t len = 0;
     int r = attach_scratch(b), fd;
 
-    for (uint32_t i = 0; i < b->parts->layer_count && r == 0; i++) {
-        char name[LAYER_NAME], before[sizeof(lower)];
-
-        (void)snprintf(name, sizeof(name), "l%" PRIu32, i);
-        memcpy(before, lower, sizeof(before));
-        (void)snprintf(lower, sizeof(lower), "%s%s%.*s", name, before[0] ? ":" : "",
-                       (int)sizeof(before) - LAYER_NAME - 1, before);
-        r = attach_layer(b->parts->layer_fds[i], name);
-    }
+    if (r == 0)
+        r = attach_layers(b);
     if (r < 0)
         return r;
+    for (uint32_t i = b->parts->layer_count; i-- > 0;) // the topmost first
+        len +=
+            (size_t)snprintf(lower + len, sizeof(lower) - len, "l%" PRIu32 "%s", i, i ? ":" : "");
     fd = mt_build_new_fs("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (fd < 0)
         return fd;
@@ -314,17 +324,6 @@ static int write_cpu_files(const mt_build *b)
     return r;
 }
 
-static bool wanted_controllers(const char *list)
-{
-    static const char *const names[] = {"cpu", "cpuacct", "cpuset", "memory", "pids"};
-
-    for (size_t i = 0; i < MT_ARRAY_SIZE(names); i++) {
-        if (strncmp(list, names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 // One v1 hierarchy at /sys/fs/cgroup/LIST. Programs that look for their limits read it; the cgroup
 // namespace shows the run's own group only.
 static int attach_v1_view(const mt_build *b, const char *list)
@@ -351,23 +350,13 @@ static int attach_v1_view(const mt_build *b, const char *list)
 // The view is a courtesy: where the kernel refuses it, programs see the machine's numbers.
 static void attach_cgroup_view(const mt_build *b)
 {
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(64 << 10);
-    _cleanup_close_ int fd = mt_build_open(b, "proc/1/cgroup", O_RDONLY, 0);
+    char copy[sizeof(b->hierarchies)], *save = NULL;
     bool v1 = false;
-    char *save = NULL;
 
-    if (fd < 0 || mt_read_all(fd, &text) < 0 || !text.data)
-        return;
-    for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char *list = strchr(line, ':'), *end = list ? strchr(list + 1, ':') : NULL;
-
-        if (!end)
-            continue;
-        *end = 0;
-        if (!wanted_controllers(list + 1))
-            continue;
+    (void)snprintf(copy, sizeof(copy), "%s", b->hierarchies);
+    for (char *list = strtok_r(copy, " ", &save); list; list = strtok_r(NULL, " ", &save)) {
         v1 = true;
-        (void)attach_v1_view(b, list + 1);
+        (void)attach_v1_view(b, list);
     }
     if (!v1)
         (void)mt_build_attach(b,
@@ -428,11 +417,26 @@ static int send_root(const mt_build *b)
     return sendmsg(b->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+// A mount left on top of the root would be entered by "..".
+static int check_nothing_above(int root_fd)
+{
+    struct stat root, above;
+
+    if (fstat(root_fd, &root) < 0 || stat("/..", &above) < 0)
+        return -errno;
+    return root.st_dev == above.st_dev && root.st_ino == above.st_ino ? 0 : -EXDEV;
+}
+
+// After the change there lie over the new root the old one, and over that the stage: each is taken
+// off, and with them all that was mounted below.
 int mt_step_pivot(mt_build *b)
 {
+    int r;
+
     if (fchdir(b->root_fd) < 0 || mt_sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-        chdir("/") < 0)
+        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return -errno;
+    r = check_nothing_above(b->root_fd);
     mt_close_fd(&b->root_fd);
-    return send_root(b);
+    return r < 0 ? r : send_root(b);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of the child: who it is at its start, and what it gives up at its end.
+#include "base/fd.h"
 #include "capsule/initwire.h"
 #include "capsule/syscalls.h"
 #include "runner/machine-internal.h"
@@ -12,6 +13,7 @@
 #include <linux/securebits.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,9 +26,36 @@
      1ull << CAP_NET_BIND_SERVICE | 1ull << CAP_SYS_CHROOT | 1ull << CAP_AUDIT_WRITE |        \
      1ull << CAP_SETFCAP)
 
+// Those of "N:LIST:PATH" whose path is of this run. In the others we stand in the host's root,
+// which a view would show.
+static int find_hierarchies(mt_build *b)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(64 << 10);
+    int r = mt_read_file(AT_FDCWD, "/proc/self/cgroup", &text);
+    char *save = NULL;
+
+    if (r < 0 || !text.data)
+        return r;
+    for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+        size_t len = strlen(b->hierarchies);
+
+        if (!path || path == list + 1 || strncmp(list + 1, "name=", 5) == 0 ||
+            !strstr(path, b->plan->run_id))
+            continue;
+        (void)snprintf(b->hierarchies + len, sizeof(b->hierarchies) - len, "%.*s ",
+                       (int)(path - list - 1), list + 1);
+    }
+    return 0;
+}
+
 int mt_step_ids(mt_build *b)
 {
-    (void)b;
+    // Before the change, after which the runner's own root cannot be entered.
+    int r = find_hierarchies(b);
+
+    if (r < 0)
+        return r;
     if (setresgid(0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresuid(0, 0, 0) < 0)
         return -errno;
     // After the change of ids, which clears it. mt-init sets it again for itself.

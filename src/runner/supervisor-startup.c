@@ -56,22 +56,37 @@ static void add_limit(mt_buf *b, uint64_t bytes)
     (void)mt_buf_addf(b, "%.*s %s", (int)digits, text, text + digits);
 }
 
+// The first characters of valid UTF-8, as a length in bytes.
+static size_t head_of(const char *s, size_t len, size_t chars)
+{
+    size_t at = 0;
+
+    for (; at < len && chars > 0; chars--) {
+        uint32_t c;
+
+        at += mt_utf8_decode(s + at, len - at, &c, NULL);
+    }
+    return at;
+}
+
 // "COMMAND ARGUMENTS", cut where it is long.
 static void add_line(mt_buf *b, const mt_plan_command *p)
 {
-    _cleanup_buf_ mt_buf line = MT_BUF_INIT(LINE_CHARS_MAX * 4 + 8);
-    size_t room = LINE_CHARS_MAX * 4, len = strlen(p->command);
-    bool cut = len > room;
+    const size_t room = LINE_CHARS_MAX * 4 + 4;
+    _cleanup_buf_ mt_buf line = MT_BUF_INIT(room + 1), clean = MT_BUF_INIT(3 * room + 4);
+    const char *word = p->command;
+    size_t head;
 
-    (void)mt_buf_add(&line, p->command, MT_MIN(len, room));
-    for (uint32_t i = 0; i < p->argument_count && !cut; i++) {
-        len = strlen(p->arguments[i]);
-        cut = line.len + 1 + len > room;
-        (void)mt_buf_addc(&line, ' ');
-        (void)mt_buf_add(&line, p->arguments[i], MT_MIN(len, room - MT_MIN(room, line.len)));
+    for (uint32_t i = 0; word && line.len < room; i++) {
+        if (i > 0)
+            (void)mt_buf_addc(&line, ' ');
+        (void)mt_buf_add(&line, word, MT_MIN(strlen(word), room - line.len));
+        word = i < p->argument_count ? p->arguments[i] : NULL;
     }
-    (void)mt_utf8_add_clean(b, mt_buf_str(&line), line.len);
-    if (cut)
+    (void)mt_utf8_add_clean(&clean, mt_buf_str(&line), line.len);
+    head = head_of(mt_buf_str(&clean), clean.len, LINE_CHARS_MAX);
+    (void)mt_buf_add(b, mt_buf_str(&clean), head);
+    if (head < clean.len)
         (void)mt_buf_adds(b, "…");
 }
 

@@ -148,6 +148,8 @@ static void on_signal(mt_io *io, uint32_t events, void *data)
     mt_http_server_stop(mt_server_http(d->server), STOP_WITHIN_MS, stopped, d->loop);
 }
 
+// Before any thread is made: all of them inherit the mask, so that the signals reach signalfd
+// alone.
 static int watch_signals(daemon_state *d, mt_err **err)
 {
     sigset_t set;
@@ -156,7 +158,6 @@ static int watch_signals(daemon_state *d, mt_err **err)
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
     d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
     if (d->signal_fd < 0 || !mt_io_add(d->loop, d->signal_fd, EPOLLIN, on_signal, d))
         return mt_fail_errno(err, errno, "cannot watch signals");
@@ -201,7 +202,8 @@ static int start_as_root(daemon_state *d, mt_err **err)
     d->loop = mt_loop_new();
     if (!d->loop)
         return mt_fail_errno(err, errno, "cannot make an event loop");
-    if (mt_server_new(d->loop, &d->api, &d->server, err) < 0 || listen_all(d, err) < 0)
+    if (watch_signals(d, err) < 0 || mt_server_new(d->loop, &d->api, &d->server, err) < 0 ||
+        listen_all(d, err) < 0)
         return -1;
     return write_ready(d, err);
 }
@@ -229,7 +231,7 @@ static int start_as_service(daemon_state *d, mt_err **err)
     mt_store_set_listener(d->api.store, on_events, &d->api);
     if (mt_runs_adopt(d->api.runs, err) < 0)
         return -1;
-    return watch_signals(d, err) < 0 ? -1 : mt_server_start(d->server, WORKERS, err);
+    return mt_server_start(d->server, WORKERS, err);
 }
 
 static int run(daemon_state *d, mt_err **err)

@@ -36,7 +36,8 @@ static mt_json *image_json(const mt_info_image *image)
     char digest[MT_DIGEST_LEN + 1];
     static const char *const PARTS[] = {"sizeBytes", "dateBuilt", "components", "missing"};
 
-    (void)mt_json_parse(image->json.data, image->json.len, NULL, &built, NULL);
+    if (mt_json_parse(image->json.data, image->json.len, NULL, &built, NULL) < 0)
+        built = NULL; // the name and the digest are told all the same
     (void)snprintf(digest, sizeof(digest), "%.*s", (int)image->digest.len, image->digest.data);
     (void)mt_json_set(v, "name", mt_json_new_string(image->name));
     (void)mt_json_set(v, "digest", mt_json_new_text(digest));

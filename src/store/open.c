@@ -13,13 +13,26 @@
 enum { MASTER = crypto_kdf_KEYBYTES, TOKEN_KEY = crypto_generichash_KEYBYTES };
 _Static_assert(MASTER == 32 && TOKEN_KEY == 32, "sizes in store.h");
 
+// A folder that a power loss takes away takes all that was answered with it.
+static void sync_parent(int dirfd)
+{
+    _cleanup_close_ int parent = openat(dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (parent >= 0)
+        (void)fsync(parent);
+}
+
 static int open_folder(mt_store *s, mt_err **err)
 {
-    if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
+    bool made = mkdir(s->dir, 0700) == 0;
+
+    if (!made && errno != EEXIST)
         return mt_fail_errno(err, errno, "cannot make '%s'", s->dir);
     s->dirfd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->dirfd < 0)
         return mt_fail_errno(err, errno, "cannot open '%s'", s->dir);
+    if (made)
+        sync_parent(s->dirfd);
     return 0;
 }
 
@@ -137,6 +150,8 @@ static int open_database(mt_store *s, mt_err **err)
     fd = openat(s->dirfd, "maitento.db", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return mt_fail_errno(err, errno, "cannot open '%s'", s->path);
+    if (fsync(s->dirfd) < 0)
+        return mt_fail_errno(err, errno, "cannot sync '%s'", s->dir);
     // Closed before SQLite opens it: a close of any descriptor drops all POSIX locks of the
     // process.
     mt_close_fd(&fd);

@@ -37,9 +37,13 @@ void mt_deploy_result_done(mt_deploy_result *r)
 
 enum { DIGEST = 32 };
 
+struct item_ref {
+    const mt_deploy_item *item;
+};
+
 struct deploy {
     const char *namespace_id;
-    const mt_deploy_item **items; // sorted by kind and name
+    struct item_ref *items; // sorted by kind and name
     size_t count;
     bool prune, dry_run;
     mt_deploy_result *ret;
@@ -54,8 +58,8 @@ static int compare_keys(mt_resource_kind a, const char *a_name, mt_resource_kind
 
 static int compare_items(const void *a, const void *b)
 {
-    const mt_deploy_item *x = *(const mt_deploy_item *const *)a;
-    const mt_deploy_item *y = *(const mt_deploy_item *const *)b;
+    const mt_deploy_item *x = ((const struct item_ref *)a)->item;
+    const mt_deploy_item *y = ((const struct item_ref *)b)->item;
 
     return compare_keys(x->kind, x->name, y->kind, y->name);
 }
@@ -207,9 +211,9 @@ static int deploy_item(tx *t, struct deploy *d, const mt_deploy_item *item, mt_e
 static bool in_items(const struct deploy *d, mt_resource_kind kind, const char *name)
 {
     mt_deploy_item key = {.kind = kind, .name = name};
-    const mt_deploy_item *k = &key;
+    struct item_ref ref = {&key};
 
-    return bsearch(&k, d->items, d->count, sizeof(*d->items), compare_items) != NULL;
+    return bsearch(&ref, d->items, d->count, sizeof(*d->items), compare_items) != NULL;
 }
 
 struct doomed {
@@ -275,7 +279,7 @@ static int deploy_op(tx *t, void *arg, mt_err **err)
     if (r != 0)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no namespace '%.80s'", d->namespace_id);
     for (size_t i = 0; i < d->count; i++) {
-        if (deploy_item(t, d, d->items[i], err) < 0)
+        if (deploy_item(t, d, d->items[i].item, err) < 0)
             return -1;
     }
     if (d->prune && prune(t, d, err) < 0)
@@ -291,14 +295,14 @@ static int sort_items(struct deploy *d, const mt_deploy_item *items, mt_err **er
             return mt_fail(err, MT_E_INTERNAL, "no such kind of resource");
         if (check_name(items[i].name, KINDS[items[i].kind], err) < 0)
             return -1;
-        d->items[i] = &items[i];
+        d->items[i].item = &items[i];
     }
     if (d->count > 1)
         qsort(d->items, d->count, sizeof(*d->items), compare_items);
     for (size_t i = 1; i < d->count; i++) {
         if (compare_items(&d->items[i - 1], &d->items[i]) == 0)
             return mt_fail(err, MT_E_BAD_REQUEST, "%s '%s' is there twice",
-                           KINDS[d->items[i]->kind], d->items[i]->name);
+                           KINDS[d->items[i].item->kind], d->items[i].item->name);
     }
     return 0;
 }
@@ -308,18 +312,22 @@ int mt_store_deploy(mt_store *s, const char *namespace_id, const mt_deploy_item 
                     mt_err **err)
 {
     _cleanup_(mt_deploy_result_done) mt_deploy_result result = {0};
-    _cleanup_free_ const mt_deploy_item **sorted = calloc(count + 1, sizeof(*sorted));
     struct deploy d = {.namespace_id = namespace_id,
-                       .items = sorted,
+                       .items = calloc(count + 1, sizeof(*d.items)),
                        .count = count,
                        .prune = prune_others,
                        .dry_run = dry_run,
                        .ret = &result};
+    int r;
 
-    if (!sorted)
+    if (!d.items)
         return mt_fail_oom(err);
-    if (sort_items(&d, items, err) < 0 || store_write(s, deploy_op, &d, err) < 0)
-        return -1;
+    r = sort_items(&d, items, err);
+    if (r == 0)
+        r = store_write(s, deploy_op, &d, err);
+    free(d.items);
+    if (r < 0)
+        return r;
     *ret = result;
     result = (mt_deploy_result){0};
     return 0;

@@ -282,7 +282,7 @@ int mt_store_run_live(mt_store *s, mt_run_list *ret, mt_err **err)
     _cleanup_stmt_ db_stmt *st = NULL;
     _cleanup_(mt_run_list_done) mt_run_list l = {0};
 
-    if (reader_get(s, &r, err) < 0 || db_start(r->db, RUN_LIVE, &st, err, T(""), I(1)) < 0 ||
+    if (reader_get(s, &r, err) < 0 || db_start(r->db, RUN_LIVE, &st, err, T("")) < 0 ||
         collect(r->db, st, SIZE_MAX, &l, err) < 0)
         return -1;
     *ret = l;

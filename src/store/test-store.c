@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
 #include "store/test-util.h"
 
 #include <fcntl.h>
@@ -87,11 +88,10 @@ static void test_logins(void)
 
 static bool file_holds(const char *path, const char *text)
 {
-    _cleanup_free_ char *data = malloc(8 << 20);
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 || !data ? -1 : read(fd, data, 8 << 20);
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(64 << 20);
 
-    return n > 0 && memmem(data, (size_t)n, text, strlen(text)) != NULL;
+    return mt_read_file(AT_FDCWD, path, &b) == 0 && b.len > 0 &&
+           memmem(b.data, b.len, text, strlen(text)) != NULL;
 }
 
 static void test_keys(const char *dir)

@@ -213,11 +213,15 @@ void store_writer_stop(mt_store *s)
 // With the lock held.
 static int enqueue(mt_store *s, op *o, mt_err **err)
 {
-    if (s->stopping)
-        return mt_fail(err, MT_E_UNAVAILABLE, "the store is closing");
-    if (s->queued >= STORE_QUEUE && !o->essential)
-        return mt_fail(err, MT_E_UNAVAILABLE,
-                       "%d changes wait for the disk already: try again in a moment", STORE_QUEUE);
+    if (s->stopping) {
+        (void)mt_fail(err, MT_E_UNAVAILABLE, "the store is closing");
+        return -1;
+    }
+    if (s->queued >= STORE_QUEUE && !o->essential) {
+        (void)mt_fail(err, MT_E_UNAVAILABLE,
+                      "%d changes wait for the disk already: try again in a moment", STORE_QUEUE);
+        return -1;
+    }
     *s->tail = o;
     s->tail = &o->next;
     s->queued++;

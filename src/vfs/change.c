@@ -208,6 +208,7 @@ static int delete_tree(const mt_vfs *vfs, int dir, const mt_vfs_path *path, mt_e
     vfs_tmp_name("gone-", name);
     if (renameat2(dir, mt_vfs_path_name(path), vfs->tmp, name, RENAME_NOREPLACE) < 0)
         return fail_delete(vfs, errno, path, err);
+    vfs_used_changed(vfs);
     if (vfs_purge(vfs->tmp, name, err) < 0)
         return mt_wrap(err, "removing '%s'", VFS_SHOWN(path->text));
     return 0;

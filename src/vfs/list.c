@@ -401,8 +401,9 @@ static int collect(struct walk *w, const mt_vfs_path *base, size_t limit, mt_are
     }
 }
 
-int mt_vfs_list(const mt_vfs *vfs, const mt_vfs_path *path, const mt_vfs_list_options *options,
-                mt_arena *arena, mt_vfs_page *ret, mt_err **err)
+int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
+                       const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *ret,
+                       mt_err **err)
 {
     size_t limit = MT_MIN(MT_MAX(options->limit, (size_t)1), (size_t)MT_VFS_LIST_MAX);
     _cleanup_(walk_done) struct walk w = {.recursive = options->recursive};

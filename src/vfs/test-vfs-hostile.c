@@ -61,7 +61,7 @@ static int list_all(const char *path, bool recursive, size_t *ret_count, size_t 
         mt_vfs_list_options options = {1000, mt_str_of(after), recursive};
         mt_vfs_page page = {0};
 
-        r = mt_vfs_list(vfs, at(path), &options, a, &page, &error);
+        r = mt_vfs_read_folder(vfs, at(path), &options, a, &page, &error);
         free(after);
         after = page.next ? strdup(page.next) : NULL;
         *ret_count += page.count;
@@ -447,12 +447,11 @@ static void test_deep(void)
     CHECK(!is_there("/deep") && count_tmp() == 0);
 
     // past what a path can name
-    make_chain("deeper", 9000, "folder");
+    make_chain("deeper", 3000, "folder");
     CHECK_INT(list_all("/", true, &count, &left_out), 0);
     CHECK(count > 1100 && left_out == 2);
     CHECK_INT(mt_vfs_used(vfs, 20000, &used, &error), 0);
-    CHECK(used > 9000u * 4096);
-    printf("# listed and measured after %lld ms\n", (long long)(mt_monotonic_us() - start) / 1000);
+    CHECK(used > 3000u * 4096);
     CHECK_INT(mt_vfs_delete(vfs, at("/deeper"), true, &error), 0);
     CHECK(!is_there("/deeper") && count_tmp() == 0);
     CHECK_INT(count_fds(), fds);
@@ -477,7 +476,7 @@ static void test_deep_with_few_fds(void)
 
 static void test_wide(void)
 {
-    enum { NAMES = 50000 };
+    enum { NAMES = 20000 };
     struct rusage before, after;
     size_t count, left_out;
     char name[256];
@@ -538,7 +537,7 @@ static void test_delete_under_fire(void)
     (void)pthread_join(thread, NULL);
     atomic_store(&stop, false);
     (void)close(dir);
-    CHECK_INT(mt_vfs_sweep(root_fd, &error), 0);
+    CHECK_INT(mt_vfs_sweep(root_fd, NULL, NULL, NULL, &error), 0);
     CHECK_INT(count_tmp(), 0);
     CHECK(mt_monotonic_us() - start < 60000000);
 }
@@ -567,7 +566,7 @@ static int with_a_mount(void)
     STEP(mt_streq(code(mt_vfs_delete(vfs, at("/m/sub/mounted"), true, &error)), "conflict"));
     STEP(mt_streq(code(mt_vfs_delete(vfs, at("/m"), true, &error)), "conflict"));
     STEP(fstatat(outside_fd, "f", &st, 0) == 0);
-    STEP(mt_streq(code(mt_vfs_sweep(root_fd, &error)), "conflict"));
+    STEP(mt_streq(code(mt_vfs_sweep(root_fd, NULL, NULL, NULL, &error)), "conflict"));
     STEP(fstatat(outside_fd, "f", &st, 0) == 0);
     STEP(mt_streq(code(mt_vfs_destroy(root_fd, vfs_id, &error)), "conflict"));
     STEP(fstatat(outside_fd, "f", &st, 0) == 0);
@@ -598,7 +597,7 @@ static void test_mounts(void)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_INT(status, 0);
-    CHECK_INT(mt_vfs_sweep(root_fd, &error), 0);
+    CHECK_INT(mt_vfs_sweep(root_fd, NULL, NULL, NULL, &error), 0);
     check_outside();
     CHECK_INT(count_names("."), 1); // "outside"
     CHECK_INT(mt_vfs_create(root_fd, vfs_id, SERVICE, SERVICE, &error), 0);
@@ -706,7 +705,7 @@ static void test_kill_in_mid_upload(void)
     CHECK_INT(list_all("/", true, &count, &left_out), 0);
     CHECK_INT(count, before);
     CHECK_INT(count_tmp(), 1);
-    CHECK_INT(mt_vfs_sweep(root_fd, &error), 0);
+    CHECK_INT(mt_vfs_sweep(root_fd, NULL, NULL, NULL, &error), 0);
     CHECK_INT(count_tmp(), 0);
     CHECK_CONTENT("/kept", "old content");
     (void)close(ready[0]);

@@ -316,7 +316,7 @@ static char *list(const char *path, size_t limit, bool recursive)
         mt_vfs_list_options options = {limit, mt_str_of(after), recursive};
         mt_vfs_page page;
 
-        if (mt_vfs_list(vfs, at(path), &options, a, &page, &error) < 0) {
+        if (mt_vfs_read_folder(vfs, at(path), &options, a, &page, &error) < 0) {
             mt_arena_free(a);
             mt_buf_done(&all);
             return NULL;
@@ -366,19 +366,19 @@ static void test_list_page(void)
     mt_vfs_list_options options = {3, {0}, true};
     mt_vfs_page page;
 
-    CHECK_INT(mt_vfs_list(vfs, at("/t"), &options, arena, &page, &error), 0);
+    CHECK_INT(mt_vfs_read_folder(vfs, at("/t"), &options, arena, &page, &error), 0);
     CHECK_INT(page.count, 3);
     CHECK_STR(page.next, "a/2");
     CHECK(page.items[0].type == MT_VFS_FOLDER && page.items[1].type == MT_VFS_FILE);
     // the place of the cursor may vanish between two pages
     CHECK_INT(mt_vfs_delete(vfs, at("/t/a"), true, &error), 0);
     options.after = mt_str_of(page.next);
-    CHECK_INT(mt_vfs_list(vfs, at("/t"), &options, arena, &page, &error), 0);
+    CHECK_INT(mt_vfs_read_folder(vfs, at("/t"), &options, arena, &page, &error), 0);
     CHECK_INT(page.count, 3);
     CHECK_STR(page.items[0].path, "/t/a.b");
     CHECK_STR(page.next, "b/q");
     options.after = mt_str_of(page.next);
-    CHECK_INT(mt_vfs_list(vfs, at("/t"), &options, arena, &page, &error), 0);
+    CHECK_INT(mt_vfs_read_folder(vfs, at("/t"), &options, arena, &page, &error), 0);
     CHECK(page.count == 1 && !page.next);
     CHECK_STR(page.items[0].target, "/t/a");
 }
@@ -391,10 +391,11 @@ static void test_cursors(void)
     for (size_t i = 0; i < MT_ARRAY_SIZE(BAD); i++) {
         mt_vfs_list_options options = {3, mt_str_of(BAD[i]), true};
 
-        CHECK_STR(code(mt_vfs_list(vfs, at("/t"), &options, arena, &page, &error)), "badField");
+        CHECK_STR(code(mt_vfs_read_folder(vfs, at("/t"), &options, arena, &page, &error)),
+                  "badField");
     }
     mt_vfs_list_options nested = {3, MT_STR("a/b"), false};
-    CHECK_STR(code(mt_vfs_list(vfs, at("/t"), &nested, arena, &page, &error)), "badField");
+    CHECK_STR(code(mt_vfs_read_folder(vfs, at("/t"), &nested, arena, &page, &error)), "badField");
 }
 
 // A folder with more names than a page, and more than one batch deep in many levels.
@@ -510,11 +511,59 @@ static void test_sweep(void)
     CHECK_INT(mkdirat(root_fd, ".gone-0123/files", 0700), 0);
     CHECK_INT(mkdirat(root_fd, ".new-0123", 0700), 0);
     CHECK_INT(mkdirat(root_fd, "not-ours", 0700), 0);
-    CHECK_INT(mt_vfs_sweep(root_fd, &error), 0);
+    CHECK_INT(mt_vfs_sweep(root_fd, NULL, NULL, NULL, &error), 0);
     CHECK(count_names(".") == 2 && count_tmp() == 0);
     CHECK_CONTENT("/a.txt", "two two");
     CHECK_INT(unlinkat(root_fd, "not-ours", AT_REMOVEDIR), 0);
     up = mt_vfs_upload_free(up);
+}
+
+static bool is_known(void *data, const char *id)
+{
+    (*(int *)data)++;
+    return strcmp(id, vfs_id) == 0;
+}
+
+// File systems without a record: the empty one goes, one with content is never removed.
+static void test_sweep_unknown(void)
+{
+    char empty[MT_ID_TEXT], full[MT_ID_TEXT];
+    size_t unknown = 0;
+    int asked = 0;
+    mt_vfs *other = NULL;
+
+    mt_id_new(empty);
+    mt_id_new(full);
+    CHECK_INT(mt_vfs_create(root_fd, empty, SERVICE, SERVICE, &error), 0);
+    CHECK_INT(mt_vfs_create(root_fd, full, SERVICE, SERVICE, &error), 0);
+    CHECK_INT(mt_vfs_open(root_fd, full, SERVICE, SERVICE, &other, &error), 0);
+    CHECK_INT(mt_vfs_mkdir(other, at("/kept"), false, &error), 0);
+    CHECK_INT(mt_vfs_sweep(root_fd, is_known, &asked, &unknown, &error), 0);
+    CHECK_INT(asked, 3);
+    CHECK_INT(unknown, 1);
+    CHECK_INT(faccessat(root_fd, empty, F_OK, 0), -1);
+    CHECK_INT(mt_vfs_mkdir(other, at("/kept"), true, &error), 1);
+    other = mt_vfs_free(other);
+    CHECK_INT(mt_vfs_destroy(root_fd, full, &error), 0);
+    CHECK_CONTENT("/a.txt", "two two");
+}
+
+static void test_used_lately(void)
+{
+    uint64_t first = 0, second = 0;
+
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &first, &error), 0);
+    CHECK_INT(mkdirat(inside_fd, "lately", 0770), 0); // as a capsule does: not seen at once
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &second, &error), 0);
+    CHECK_INT(second, first);
+    CHECK_INT(put("/lately/x", "12345"), 0);
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &second, &error), 0);
+    CHECK_INT(second, first + 5);
+    CHECK_INT(mt_vfs_used_lately(vfs, 0, &second, &error), 0);
+    CHECK(second >= first);
+    CHECK_INT(mt_vfs_delete(vfs, at("/lately"), true, &error), 0);
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &second, &error), 0);
+    CHECK_INT(second, first);
 }
 
 // The server as it really is: uid S, no other capabilities than these two.
@@ -633,7 +682,9 @@ int main(void)
     test_names();
     test_sentences();
     test_used();
+    test_used_lately();
     test_sweep();
+    test_sweep_unknown();
     test_privileges();
     test_acl();
     close_world();

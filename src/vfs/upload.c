@@ -166,6 +166,7 @@ int mt_vfs_upload_commit(mt_vfs_upload *up, mt_arena *arena, mt_vfs_entry *ret, 
     replaced = put_in_place(up, dir, name, err);
     if (replaced < 0)
         return -1;
+    vfs_used_grew(&up->vfs, (uint64_t)st.st_size);
     if (fsync(dir) < 0 || fstat(up->fd, &st) < 0)
         return mt_fail_errno(err, errno, "cannot sync the folder of '%s'",
                              VFS_SHOWN(up->path.text));

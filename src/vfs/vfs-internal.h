@@ -3,12 +3,14 @@
 // 0 (or an fd) or a negative errno unless they take an mt_err.
 #pragma once
 
+#include "base/id.h"
 #include "vfs/vfs.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 
 struct mt_vfs {
+    char id[MT_ID_TEXT];
     int files; // not O_PATH: it is synced and read
     int tmp;
     uid_t uid;
@@ -64,6 +66,9 @@ struct vfs_dir {
 // 1 and an entry that stays valid until the next call, 0 at the end.
 int vfs_dir_next(struct vfs_dir *dir, const struct dirent64 **ret);
 void vfs_dir_done(struct vfs_dir *dir);
+
+void vfs_used_grew(const mt_vfs *vfs, uint64_t bytes); // what mt_vfs_used_lately() remembers
+void vfs_used_changed(const mt_vfs *vfs);
 
 // Removes name under parent with all in it; see purge.c. A missing one is no error. On failure
 // *err says what stayed.

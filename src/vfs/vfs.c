@@ -281,6 +281,7 @@ int mt_vfs_open(int root_fd, const char *id, uid_t uid, gid_t gid, mt_vfs **ret,
     vfs = calloc(1, sizeof(*vfs));
     if (!vfs)
         return mt_fail_oom(err);
+    memcpy(vfs->id, id, sizeof(vfs->id));
     vfs->uid = uid;
     vfs->gid = gid;
     vfs->tmp = -1;
@@ -328,6 +329,12 @@ int mt_vfs_destroy(int root_fd, const char *id, mt_err **err)
     return 0;
 }
 
+struct sweep {
+    mt_vfs_known_fn *known;
+    void *data;
+    size_t *unknown;
+};
+
 // Removes all that is in tmp of one file system.
 static int sweep_tmp(int root_fd, const char *id, mt_err **err)
 {
@@ -346,22 +353,51 @@ static int sweep_tmp(int root_fd, const char *id, mt_err **err)
     return failed;
 }
 
-int mt_vfs_sweep(int root_fd, mt_err **err)
+// Removes a file system without a record unless it has content. 1: it stays.
+static int sweep_unknown(int root_fd, const char *id, mt_err **err)
+{
+    _cleanup_close_ int dir = vfs_openat(root_fd, id, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+
+    if (dir < 0)
+        return mt_fail_errno(err, dir, "cannot look at the file system '%s'", id);
+    if (unlinkat(dir, "files", AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return 1;
+    return vfs_purge(root_fd, id, err);
+}
+
+static int sweep_one(int root_fd, const char *name, const struct sweep *s, mt_err **err)
+{
+    int r;
+
+    if (mt_starts_with(name, ".gone-") || mt_starts_with(name, ".new-"))
+        return vfs_purge(root_fd, name, err);
+    if (!mt_is_id(mt_str_of(name)))
+        return 0;
+    if (s->known && !s->known(s->data, name)) {
+        r = sweep_unknown(root_fd, name, err);
+        if (r <= 0)
+            return r;
+        (*s->unknown)++;
+    }
+    return sweep_tmp(root_fd, name, err);
+}
+
+int mt_vfs_sweep(int root_fd, mt_vfs_known_fn *known, void *data, size_t *ret_unknown, mt_err **err)
 {
     _cleanup_close_ int own = vfs_openat(root_fd, ".", VFS_DIR_FLAGS); // a read position of its own
     _cleanup_(vfs_dir_done) struct vfs_dir entries = {.fd = own};
     const struct dirent64 *entry;
+    size_t unknown = 0;
+    struct sweep s = {known, data, &unknown};
     int r, failed = 0;
 
     if (own < 0)
         return mt_fail_errno(err, own, "cannot read the folder of file systems");
-    while ((r = vfs_dir_next(&entries, &entry)) > 0) {
-        if (mt_starts_with(entry->d_name, ".gone-") || mt_starts_with(entry->d_name, ".new-"))
-            failed |= vfs_purge(root_fd, entry->d_name, err);
-        else if (mt_is_id(mt_str_of(entry->d_name)))
-            failed |= sweep_tmp(root_fd, entry->d_name, err);
-    }
+    while ((r = vfs_dir_next(&entries, &entry)) > 0)
+        failed |= sweep_one(root_fd, entry->d_name, &s, err);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot read the folder of file systems");
+    if (ret_unknown)
+        *ret_unknown = unknown;
     return failed;
 }

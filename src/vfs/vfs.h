@@ -61,10 +61,15 @@ MT_DEFINE_CLEANUP(mt_vfs_free, mt_vfs *)
 // Deletes ROOT/<id> with all that is in it: it vanishes at once (one rename), then its content is
 // removed: any depth, bounded fds and memory, no link followed, no mount crossed (one inside is
 // left alone and named as an error; the next sweep tries again). 1 when it was not there.
-int mt_vfs_destroy(int root_fd, const char *id, mt_err **err) MT_MUST_USE;
+int mt_vfs_destroy(int root_fd, const char *id, mt_err **err);
 // At the start of the server, before anything uses ROOT: removes what a crash left (uploads in
 // flight, half-made and half-deleted file systems). Goes on after an error and returns the first.
-int mt_vfs_sweep(int root_fd, mt_err **err) MT_MUST_USE;
+// known (may be NULL) tells whether there is a record of a file system: one without that is empty
+// goes as well (a crash came between folder and record); one with content is never removed.
+// *ret_unknown (may be NULL): how many of those were left.
+typedef bool mt_vfs_known_fn(void *data, const char *id);
+int mt_vfs_sweep(int root_fd, mt_vfs_known_fn *known, void *data, size_t *ret_unknown,
+                 mt_err **err);
 
 // Asked whether an upload may reach size bytes: at its begin with the announced size (0 when that
 // is unknown), then before each write. Non-zero with *err set (diskFull) refuses it. Also asked
@@ -77,6 +82,12 @@ void mt_vfs_set_limit(mt_vfs *vfs, mt_vfs_limit_fn *fn, void *data);
 // deadline_ms. 0 all of it, 1 a part only (time over, or deeper than 65,536 folders).
 int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes,
                 mt_err **err) MT_MUST_USE;
+
+// The same, remembered for max_age_ms (longer where measuring takes long) for the whole process:
+// uploads ask before each file, and walking a million files is not for each of them. Commits of
+// uploads add to what is remembered, recursive deletes end it; what capsules do shows with age.
+int mt_vfs_used_lately(const mt_vfs *vfs, int64_t max_age_ms, uint64_t *ret_bytes,
+                       mt_err **err) MT_MUST_USE;
 
 // ---- looking ----
 
@@ -134,8 +145,9 @@ typedef struct mt_vfs_list_options {
 // The content of a folder, by name in byte order (recursive: by names, level for level). Memory
 // stays bounded for a folder of any size; what changes meanwhile may or may not be seen, all else
 // is seen once. The arena should allow 16 MiB.
-int mt_vfs_list(const mt_vfs *vfs, const mt_vfs_path *path, const mt_vfs_list_options *options,
-                mt_arena *arena, mt_vfs_page *ret, mt_err **err) MT_MUST_USE;
+int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
+                       const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *ret,
+                       mt_err **err) MT_MUST_USE;
 
 // ---- changing ----
 

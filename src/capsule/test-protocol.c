@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/tap.h"
+#include "capsule/protocol.h"
+
+#include <errno.h>
+
+#define ID "0192f3a1-0000-7000-8000-000000000001"
+
+static mt_frame parse(const mt_buf *b)
+{
+    mt_frame f = {0};
+
+    CHECK_INT(mt_frame_parse(b->data, b->len, MT_FRAME_REPLY_MAX, &f), b->len);
+    return f;
+}
+
+static void test_info(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 20);
+    _cleanup_arena_ mt_arena *a = mt_arena_new(1 << 20);
+    const mt_str notices[] = {MT_STR("no btrfs")};
+    const mt_info_image images[] = {
+        {.name = MT_STR("slim"),
+         .digest = MT_STR("ab"),
+         .json = MT_STR("{}"),
+         .size_bytes = 7,
+         .made_us = -1},
+    };
+    mt_info in = {.version = MT_STR("1"),
+                  .boot_id = MT_STR("b"),
+                  .cgroup_mode = MT_STR("v2"),
+                  .scratch_kind = MT_STR("tmpfs"),
+                  .scratch_bytes = 1,
+                  .memory_bytes = 2,
+                  .cpus = 3,
+                  .live_runs = 4,
+                  .notices = notices,
+                  .notice_count = 1,
+                  .images = images,
+                  .image_count = 1};
+    mt_info out = {0};
+    mt_frame f;
+
+    CHECK_INT(mt_put_info(&b, 9, &in), 0);
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_INFO);
+    CHECK_INT(f.tag, 9);
+    CHECK_INT(mt_get_info(&f, &out, a), 0);
+    CHECK(mt_str_eq(out.notices[0], "no btrfs"));
+    CHECK(mt_str_eq(out.images[0].json, "{}"));
+    CHECK_INT(out.images[0].made_us, -1);
+    CHECK_INT(out.live_runs, 4);
+    f.payload_len--;
+    CHECK_INT(mt_get_info(&f, &out, a), -EBADMSG);
+}
+
+static void test_small_ones(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
+    char id[37];
+    mt_code code;
+    mt_str text;
+    bool forget;
+    uint64_t seq;
+    mt_frame f;
+
+    (void)mt_put_failed(&b, 1, MT_E_NOT_FOUND, "no such image");
+    f = parse(&b);
+    CHECK_INT(mt_get_failed(&f, &code, &text), 0);
+    CHECK_INT(code, MT_E_NOT_FOUND);
+    CHECK(mt_str_eq(text, "no such image"));
+    mt_buf_clear(&b);
+    (void)mt_put_sweep(&b, 2, ID, true);
+    f = parse(&b);
+    CHECK_INT(mt_get_sweep(&f, id, &forget), 0);
+    CHECK_STR(id, ID);
+    CHECK(forget);
+    mt_buf_clear(&b);
+    (void)mt_put_gone(&b, ID);
+    f = parse(&b);
+    CHECK_INT(mt_get_run_id(&f, id), 0);
+    CHECK_INT(f.tag, 0);
+    mt_buf_clear(&b);
+    (void)mt_put_gone(&b, "../../../../../../../../../../../etc");
+    f = parse(&b);
+    CHECK_INT(mt_get_run_id(&f, id), -EBADMSG);
+    mt_buf_clear(&b);
+    (void)mt_put_attach(&b, 77);
+    f = parse(&b);
+    CHECK_INT(mt_get_attach(&f, &seq), 0);
+    CHECK_INT(seq, 77);
+    mt_buf_clear(&b);
+    (void)mt_put_terminate(&b, "ada");
+    f = parse(&b);
+    CHECK_INT(mt_get_terminate(&f, &text), 0);
+    CHECK(mt_str_eq(text, "ada"));
+}
+
+static void test_framing(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
+    mt_frame f;
+    int early = 0;
+
+    (void)mt_put_hello(&b, 5);
+    (void)mt_put_attach(&b, 1);
+    for (size_t len = 0; len < MT_FRAME_HEADER; len++)
+        early += mt_frame_parse(b.data, len, 100, &f) != 0;
+    CHECK_INT(early, 0);
+    CHECK_INT(mt_frame_parse(b.data, b.len, 100, &f), MT_FRAME_HEADER); // one at a time
+    CHECK_INT(mt_frame_parse("\xff\xff\xff\xff", 4, 100, &f), -EMSGSIZE);
+    CHECK_INT(mt_frame_parse("\x05\0\0\0", 4, 100, &f), -EBADMSG);
+    CHECK_INT(mt_frame_parse("\x5b\0\0\0", 4, 100, &f), 0);
+    CHECK_INT(mt_frame_parse("\x61\0\0\0", 4, 100, &f), -EMSGSIZE);
+}
+
+int main(void)
+{
+    test_info();
+    test_small_ones();
+    test_framing();
+    return TAP_DONE();
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of capsules: list, show, wait, stop.
+#include "cli/run-wait.h"
+
+#include "base/clock.h"
+
+// --- list ---
+
+static void add_query(mt_buf *b, const char *name, const char *value)
+{
+    _cleanup_free_ char *escaped = NULL;
+
+    if (!value)
+        return;
+    escaped = api_path("%s", value);
+    (void)mt_buf_addf(b, "%c%s=%s", strchr(mt_buf_str(b), '?') ? '&' : '?', name, escaped);
+}
+
+static int check_status(cli *c, const char *status, mt_err **err)
+{
+    static const char *const known[] = {"Starting", "Running", "Finished", "Error"};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(known) && status; i++) {
+        if (mt_streq(status, known[i]))
+            return 0;
+    }
+    return status
+               ? cli_usage(c, err, "--status is Starting, Running, Finished or Error, not '%.40s'",
+                           status)
+               : 0;
+}
+
+// The newest limit runs: pages of at most 1000.
+static int fetch_runs(cli *c, const char *base, uint64_t limit, mt_json *all, mt_err **err)
+{
+    _cleanup_free_ char *cursor = NULL;
+
+    while (mt_json_count(all) < limit) {
+        _cleanup_free_ char *after = cursor ? api_path("&after=%s", cursor) : xstrdup("");
+        _cleanup_free_ char *url =
+            xprintf("%s%climit=%llu%s", base, strchr(base, '?') ? '&' : '?',
+                    (unsigned long long)MT_MIN(limit - mt_json_count(all), 1000), after);
+        _cleanup_json_ mt_json *answer = NULL;
+        const mt_json *items;
+        const char *next;
+
+        if (api_get(c, url, &answer, err) < 0)
+            return -1;
+        items = mt_json_get(answer, "items");
+        for (size_t i = 0; i < mt_json_count(items); i++)
+            (void)mt_json_append(all, mt_json_ref(mt_json_at(items, i)));
+        next = mt_json_text(mt_json_get(answer, "next"), NULL);
+        if (!next || mt_streq(next, cursor))
+            break;
+        free(cursor);
+        cursor = xstrdup(next);
+    }
+    return mt_json_ok(all) ? 0 : mt_fail_oom(err);
+}
+
+static void print_runs(const cli *c, const mt_json *items)
+{
+    cli_table *t = CLI_TABLE("ID", "CAPSULE", "STATUS", "REASON", "STARTED", "ENDED");
+
+    for (size_t i = 0; i < mt_json_count(items); i++) {
+        const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *capsule =
+            cli_flag(c, "all") ? xprintf("%s/%s", cli_text(v, "namespace"), cli_text(v, "capsule"))
+                               : xstrdup(cli_text(v, "capsule"));
+
+        CLI_ROW(t, cli_text(v, "id"), capsule, cli_text(v, "status"), cli_text(v, "endReason"),
+                cli_time(v, "dateCreated"), cli_time(v, "dateEnded"));
+    }
+    cli_table_print(c, t);
+}
+
+static int run_list(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *items = mt_json_new_array();
+    _cleanup_buf_ mt_buf base = MT_BUF_INIT(1 << 16);
+    const char *ns = NULL, *limit = cli_opt(c, "limit");
+    uint64_t count = 50;
+
+    if (limit && (!mt_parse_u64(mt_str_of(limit), 1000000, &count) || count == 0))
+        return cli_usage(c, err, "--limit is a number from 1, not '%.40s'", limit);
+    if (check_status(c, cli_opt(c, "status"), err) < 0)
+        return -1;
+    if (!cli_flag(c, "all") && cli_namespace(c, &ns, err) < 0)
+        return -1;
+    (void)mt_buf_adds(&base, "/v1/capsule-runs");
+    add_query(&base, "namespace", ns);
+    add_query(&base, "capsule", cli_opt(c, "capsule"));
+    add_query(&base, "status", cli_opt(c, "status"));
+    if (fetch_runs(c, mt_buf_str(&base), count, items, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(items, err);
+    print_runs(c, items);
+    return 0;
+}
+
+// --- show ---
+
+static int get_run(cli *c, mt_json **ret, mt_err **err)
+{
+    _cleanup_free_ char *id = NULL, *path = NULL;
+
+    if (api_run_id(c, cli_arg(c, 0), &id, err) < 0)
+        return -1;
+    path = api_path("/v1/capsule-runs/%s", id);
+    return api_get(c, path, ret, err);
+}
+
+static void line(const char *name, const char *text)
+{
+    if (!text[0])
+        return;
+    (void)printf("%-10s  ", name);
+    cli_print_clean(stdout, text, strlen(text));
+    (void)fputc('\n', stdout);
+}
+
+static void print_run(const mt_json *v)
+{
+    const mt_json *limits = mt_json_get(v, "limitsReached"), *labels = mt_json_get(v, "labels");
+    _cleanup_free_ char *capsule =
+        xprintf("%s, version %lld", cli_text(v, "capsule"), (long long)cli_int(v, "version"));
+    char peak[MT_SIZE_TEXT];
+
+    line("id", cli_text(v, "id"));
+    line("namespace", cli_text(v, "namespace"));
+    line("capsule", capsule);
+    line("status", cli_text(v, "status"));
+    line("reason", cli_text(v, "endReason"));
+    line("details", cli_text(v, "failureDetails"));
+    for (size_t i = 0; i < mt_json_count(limits); i++)
+        line("limit met", mt_json_text(mt_json_at(limits, i), ""));
+    for (size_t i = 0; i < mt_json_count(labels); i++) {
+        _cleanup_free_ char *label = xprintf("%s=%s", mt_json_name_at(labels, i).data,
+                                             mt_json_text(mt_json_value_at(labels, i), ""));
+
+        line("label", label);
+    }
+    line("started by", cli_text(v, "startedBy"));
+    line("started", cli_time(v, "dateCreated"));
+    line("ready", cli_time(v, "dateReady"));
+    line("ended", cli_time(v, "dateEnded"));
+    line("longest", cli_text(v, "maxDuration"));
+    line("image", cli_text(v, "image"));
+    if (cli_int(v, "memoryPeakBytes") > 0)
+        line("memory", mt_size_format(cli_int(v, "memoryPeakBytes") >> 20 << 20, peak));
+}
+
+static void event(const mt_json *v, const char *member, const char *what)
+{
+    const char *when = cli_text(v, member);
+
+    if (when[0])
+        (void)printf("%.10s %.12s  %s\n", when, when[0] ? when + 11 : "", what);
+}
+
+// What happened, in its order.
+static void print_story(const mt_json *v)
+{
+    const mt_json *phases = mt_json_get(v, "phases");
+    const char *details = cli_text(v, "failureDetails"), *reason = cli_text(v, "endReason");
+    _cleanup_free_ char *started =
+        xprintf("started by %s: capsule %s, version %lld, image %s, for at most %s",
+                cli_text(v, "startedBy"), cli_text(v, "capsule"), (long long)cli_int(v, "version"),
+                cli_text(v, "image"), cli_text(v, "maxDuration"));
+    _cleanup_free_ char *ended = xprintf("%s%s%s%s", cli_text(v, "status"), reason[0] ? " (" : "",
+                                         reason, reason[0] ? ")" : "");
+
+    event(v, "dateCreated", started);
+    for (size_t i = 0; i < mt_json_count(phases); i++) {
+        const mt_json *p = mt_json_at(phases, i);
+
+        (void)printf("    %-24s %10.3f ms\n", cli_text(p, "name"),
+                     (double)cli_int(p, "us") / 1000.0);
+    }
+    event(v, "dateReady", "ready");
+    event(v, "dateEnded", ended);
+    if (details[0]) {
+        (void)fputs("    ", stdout);
+        cli_print_clean(stdout, details, strlen(details));
+        (void)fputc('\n', stdout);
+    }
+    if (!cli_text(v, "dateEnded")[0])
+        (void)printf("now %s\n", cli_text(v, "status"));
+}
+
+static int run_get(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *run = NULL;
+
+    if (get_run(c, &run, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(run, err);
+    (cli_flag(c, "story") ? print_story : print_run)(run);
+    return 0;
+}
+
+// --- wait ---
+
+enum { EXIT_TIME_OUT = 124 };
+
+static int run_await(cli *c, mt_err **err)
+{
+    const char *until = cli_opt(c, "until"), *timeout = cli_opt(c, "timeout");
+    _cleanup_free_ char *id = NULL, *duration = NULL;
+    _cleanup_json_ mt_json *run = NULL;
+    run_wait w = {.from_start = true};
+    int r;
+
+    if (until && !mt_streq(until, "ready") && !mt_streq(until, "ended"))
+        return cli_usage(c, err, "--until is ready or ended, not '%.40s'", until);
+    if (timeout) {
+        duration = cli_duration(c, "timeout", timeout, err);
+        if (!duration || !mt_duration_parse(mt_str_of(duration), &w.timeout_ms))
+            return -1;
+    }
+    if (api_run_id(c, cli_arg(c, 0), &id, err) < 0)
+        return -1;
+    w.id = id;
+    w.ready = mt_streq(until, "ready");
+    r = run_wait_for(c, &w, &run, err);
+    if (r < 0)
+        return -1;
+    if (c->json && cli_print_json(run, err) < 0)
+        return -1;
+    if (r > 0) {
+        cli_warn(c, "run %s is still %s after %s", id, cli_text(run, "status"), duration);
+        return EXIT_TIME_OUT;
+    }
+    if (!c->json)
+        (void)printf("%s\n", cli_text(run, "status"));
+    return run_has_ended(run) ? run_report_end(c, run) : 0;
+}
+
+// --- stop ---
+
+static int run_terminate(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *all = mt_json_new_array();
+
+    for (int i = 0; i < c->arg_count; i++) {
+        _cleanup_free_ char *id = NULL, *path = NULL;
+        mt_json *run = NULL;
+
+        if (api_run_id(c, cli_arg(c, i), &id, err) < 0)
+            return -1;
+        path = api_path("/v1/capsule-runs/%s/terminate", id);
+        if (api_post_patiently(c, path, NULL, NULL, &run, err) < 0)
+            return -1;
+        cli_note(c, "run %s: %s%s%s", id, cli_text(run, "status"),
+                 cli_text(run, "endReason")[0] ? ", " : "", cli_text(run, "endReason"));
+        (void)mt_json_append(all, run);
+    }
+    return c->json ? cli_print_json(c->arg_count == 1 ? mt_json_at(all, 0) : all, err) : 0;
+}
+
+static const cli_option list_options[] = {
+    {"capsule", 0, "NAME", "of this capsule only"},
+    {"status", 0, "STATUS", "Starting, Running, Finished or Error"},
+    {"all", 'a', NULL, "of all namespaces that you may see"},
+    {"limit", 0, "N", "at most so many, the newest (50)"},
+    {NULL},
+};
+static const cli_option get_options[] = {
+    {"story", 0, NULL, "what happened, and when"},
+    {NULL},
+};
+static const cli_option await_options[] = {
+    {"until", 0, "STATE", "ready or ended (ended)"},
+    {"timeout", 0, "TIME", "wait no longer than that; then exit 124"},
+    {NULL},
+};
+#define RUN_DETAILS                                                                           \
+    "RUN is a run's id, the last 6 or more characters of one, or @last: the newest that you " \
+    "started."
+
+const cli_command cli_run_commands[] = {
+    {"capsule-run-list", "", 0, 0, "list runs, the newest first", NULL,
+     "  mt capsule-run-list --capsule sales-report --status Error", list_options, run_list},
+    {"capsule-run-get", "RUN", 1, 1, "show a run", RUN_DETAILS,
+     "  mt capsule-run-get @last --story", get_options, run_get},
+    {"capsule-run-await", "RUN", 1, 1, "wait for a run to end; exit 0 when it Finished",
+     RUN_DETAILS, "  mt capsule-run-await @last --timeout 5m", await_options, run_await},
+    {"capsule-terminate", "RUN...", 1, -1, "stop runs, whatever they do", RUN_DETAILS,
+     "  mt capsule-terminate @last", NULL, run_terminate},
+    {NULL},
+};

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/vfs-path.h"
+
+#include "base/utf8.h"
+
+bool vfs_path_is(const char *word)
+{
+    return mt_streq(word, "/vfs") || mt_starts_with(word, "/vfs/");
+}
+
+void vfs_path_done(vfs_path *p)
+{
+    free(p->vfs);
+    free(p->ns);
+    free(p->path);
+    *p = (vfs_path){0};
+}
+
+// "/a//./b/" as "/a/b"; NULL where a ".." is in it.
+static char *tidy(const char *path)
+{
+    char *out = xalloc(strlen(path) + 2), *at = out;
+
+    while (*path) {
+        size_t n = strcspn(path, "/");
+
+        if (n == 2 && path[0] == '.' && path[1] == '.') {
+            free(out);
+            return NULL;
+        }
+        if (n > 0 && !(n == 1 && path[0] == '.')) {
+            *at++ = '/';
+            memcpy(at, path, n);
+            at += n;
+        }
+        path += n + (path[n] == '/');
+    }
+    if (at == out)
+        *at = '/';
+    return out;
+}
+
+int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
+{
+    const char *name = vfs_path_is(word) && word[4] ? word + 5 : "";
+    size_t len = strcspn(name, "/");
+    const char *at = memchr(name, '@', len), *ns = NULL;
+    mt_str vfs = {name, at ? (size_t)(at - name) : len};
+    _cleanup_free_ char *path = tidy(name + len);
+    size_t word_len = strlen(word);
+
+    if (!vfs_path_is(word))
+        return cli_usage(
+            c, err, "'%.200s' is no file of a file system: those are /vfs/NAME[@NAMESPACE]/PATH",
+            word);
+    if (!mt_is_name(vfs) || (at && !mt_is_name((mt_str){at + 1, len - vfs.len - 1})))
+        return cli_usage(c, err, "'%.200s' names no file system: write /vfs/NAME[@NAMESPACE]/PATH",
+                         word);
+    if (!path)
+        return cli_usage(c, err, "'%.200s' holds '..': write the path without it", word);
+    if (at)
+        c->ns_used = NULL; // the path itself says it
+    else if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    *ret = (vfs_path){
+        .vfs = mt_str_dup(vfs),
+        .ns = at ? mt_str_dup((mt_str){at + 1, len - vfs.len - 1}) : xstrdup(ns),
+        .path = MT_TAKE_PTR(path),
+        .ends_in_slash = word_len > 0 && word[word_len - 1] == '/',
+    };
+    return 0;
+}
+
+char *vfs_path_join(const char *folder, const char *rel)
+{
+    if (!rel[0])
+        return xstrdup(folder);
+    return xprintf("%s/%s", mt_streq(folder, "/") ? "" : folder, rel);
+}
+
+const char *vfs_path_name(const vfs_path *p)
+{
+    return mt_streq(p->path, "/") ? p->vfs : strrchr(p->path, '/') + 1;
+}
+
+char *vfs_url(const vfs_path *p, const char *verb, const char *path)
+{
+    if (!path)
+        return api_path("/v1/namespaces/%s/vfs/%s/%s", p->ns, p->vfs, verb);
+    return api_path("/v1/namespaces/%s/vfs/%s/%s?path=%s", p->ns, p->vfs, verb, path);
+}
+
+vfs_type vfs_item_type(const mt_json *item)
+{
+    const char *type = cli_text(item, "type");
+
+    if (mt_streq(type, "file"))
+        return VFS_FILE;
+    if (mt_streq(type, "folder"))
+        return VFS_FOLDER;
+    return mt_streq(type, "link") ? VFS_LINK : VFS_OTHER;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+char *vfs_item_bytes(const mt_json *item, const char *member)
+{
+    const char *text = cli_text(item, member);
+    char *out = xalloc(strlen(text) + 1), *at = out;
+
+    if (!mt_json_is_true(mt_json_get(item, "nameEscaped"))) {
+        (void)strcpy(out, text);
+        return out;
+    }
+    while (*text) {
+        int high = text[0] == '%' ? hex(text[1]) : -1, low = high >= 0 ? hex(text[2]) : -1;
+
+        if (low >= 0 && (high || low)) {
+            *at++ = (char)(high << 4 | low);
+            text += 3;
+        } else {
+            *at++ = *text++;
+        }
+    }
+    return out;
+}
+
+int vfs_stat(cli *c, const vfs_path *p, const char *path, mt_json **ret, mt_err **err)
+{
+    _cleanup_free_ char *url = vfs_url(p, "stat", path);
+
+    return api_get(c, url, ret, err);
+}
+
+int vfs_is_folder(cli *c, const vfs_path *p, const char *path, mt_err **err)
+{
+    _cleanup_json_ mt_json *item = NULL, *fs = NULL;
+    _cleanup_free_ char *url = NULL;
+    mt_err *cause = NULL;
+
+    if (mt_streq(path, "/"))
+        return 1;
+    if (vfs_stat(c, p, path, &item, &cause) == 0)
+        return vfs_item_type(item) == VFS_FOLDER;
+    if (mt_err_code(cause) != MT_E_NOT_FOUND) {
+        mt_err_move(err, cause);
+        return -1;
+    }
+    // Nothing there: but is it the path that is missing, or the whole file system?
+    url = api_path("/v1/namespaces/%s/vfs/%s", p->ns, p->vfs);
+    (void)mt_err_free(cause);
+    return api_get(c, url, &fs, err) < 0 ? -1 : 0;
+}

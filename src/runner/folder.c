@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of a run: STATE/runs/<run id>, root's, readable by the service.
+//
+//   journal   0640 root:S   written by runner and supervisor, read by the server
+//   sock      0600 S:S      the supervisor's, for servers
+#include "runner/runner.h"
+
+#include "base/id.h"
+#include "capsule/syscalls.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum { BACKLOG = 16 };
+
+int folder_make(runner *r, const char *run_id, int *ret_fd, mt_err **err)
+{
+    _cleanup_close_ int fd = -1;
+
+    if (mkdirat(r->runs_fd, run_id, 0700) < 0) {
+        if (errno == EEXIST)
+            return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", run_id);
+        return mt_fail_errno(err, errno, "cannot make the folder of run '%s'", run_id);
+    }
+    fd = mt_sys_open_beneath(r->runs_fd, run_id, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 || fchown(fd, 0, r->o.service_gid) < 0 || fchmod(fd, 0750) < 0) {
+        int e = errno;
+
+        (void)unlinkat(r->runs_fd, run_id, AT_REMOVEDIR);
+        return mt_fail_errno(err, e, "cannot open the folder of run '%s'", run_id);
+    }
+    *ret_fd = MT_TAKE_FD(fd);
+    return 0;
+}
+
+// Only a folder that root made is a run's: nobody else's can be taken for one.
+int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err)
+{
+    _cleanup_close_ int fd = mt_sys_open_beneath(r->runs_fd, run_id, O_RDONLY | O_DIRECTORY, 0);
+    struct stat st;
+
+    if (fd < 0 && errno == ENOENT)
+        return 1;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return mt_fail_errno(err, errno, "cannot open the folder of run '%s'", run_id);
+    if (st.st_uid != 0 || (st.st_mode & 0022))
+        return mt_fail(err, MT_E_FORBIDDEN, "the folder of run '%s' is not root's alone", run_id);
+    *ret_fd = MT_TAKE_FD(fd);
+    return 0;
+}
+
+int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/sock", folder_fd);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        fchownat(folder_fd, "sock", r->o.service_uid, r->o.service_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fchmodat(folder_fd, "sock", 0600, 0) < 0 || listen(fd, BACKLOG) < 0)
+        return mt_fail_errno(err, errno, "cannot make the socket of the run");
+    *ret_fd = MT_TAKE_FD(fd);
+    return 0;
+}
+
+bool folder_closed(int folder_fd)
+{
+    _cleanup_close_ int fd = mt_sys_open_beneath(folder_fd, "journal", O_RDONLY, 0);
+    char tail[MT_RECORD_HEADER + MT_RECORD_FIXED];
+    mt_record record;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(tail))
+        return false;
+    return pread(fd, tail, sizeof(tail), st.st_size - (off_t)sizeof(tail)) == sizeof(tail) &&
+           mt_record_decode(tail, sizeof(tail), &record) == sizeof(tail) &&
+           record.type == MT_REC_CLOSED;
+}
+
+// Files, and files in folders of it (spools): never deeper, never through a link.
+static void empty(int dirfd, int depth)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        mt_close_fd(&fd);
+        return;
+    }
+    while ((e = readdir(d))) {
+        if (mt_streq(e->d_name, ".") || mt_streq(e->d_name, ".."))
+            continue;
+        if (e->d_type == DT_DIR && depth > 0) {
+            _cleanup_close_ int sub =
+                mt_sys_open_beneath(dirfd, e->d_name, O_RDONLY | O_DIRECTORY, 0);
+
+            if (sub >= 0)
+                empty(sub, depth - 1);
+        }
+        (void)unlinkat(dirfd, e->d_name, e->d_type == DT_DIR ? AT_REMOVEDIR : 0);
+    }
+    (void)closedir(d);
+}
+
+void folder_remove(runner *r, const char *run_id)
+{
+    _cleanup_close_ int fd = -1;
+
+    if (folder_open(r, run_id, &fd, NULL) != 0)
+        return;
+    empty(fd, 2);
+    (void)unlinkat(r->runs_fd, run_id, AT_REMOVEDIR);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the janitor's process does: everything that may take a while.
+#include "runner/runner.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "capsule/syscalls.h"
+
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+enum { EMPTY_MS = 10000 };
+
+typedef struct story {
+    bool ended, closed;
+    bool has_scratch, has_cgroup;
+    int block;
+} story;
+
+static int read_story(int folder_fd, story *ret)
+{
+    _cleanup_close_ int fd = mt_sys_open_beneath(folder_fd, "journal", O_RDONLY, 0);
+    _cleanup_(mt_journal_reader_free_p) mt_journal_reader *reader = NULL;
+    mt_record record;
+
+    *ret = (story){.block = -1};
+    if (fd < 0)
+        return -errno;
+    if (mt_journal_reader_new(fd, &reader, NULL) < 0)
+        return -ENOMEM;
+    while (mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+        ret->ended |= record.type == MT_REC_ENDED;
+        ret->closed |= record.type == MT_REC_CLOSED;
+        if (record.type != MT_REC_RESOURCE_MADE)
+            continue;
+        ret->has_cgroup |= record.resource.kind == MT_RESOURCE_CGROUP;
+        ret->has_scratch |= record.resource.kind == MT_RESOURCE_SCRATCH;
+        if (record.resource.kind == MT_RESOURCE_BLOCK) {
+            uint64_t n;
+
+            if (mt_parse_u64(record.resource.name, 65535, &n))
+                ret->block = (int)n;
+        }
+    }
+    return 0;
+}
+
+static void put_lost(mt_journal *j, lost_as lost)
+{
+    mt_record record = {
+        .type = MT_REC_ENDED,
+        .ended = {.status = MT_RUN_ERROR, .terminated_by = MT_STR("")},
+    };
+
+    if (lost == LOST_NODE) {
+        record.ended.reason = MT_END_NODE_LOST;
+        record.ended.failure_details = MT_STR("the machine was restarted while the run was alive");
+    } else {
+        record.ended.reason = MT_END_SUPERVISOR_LOST;
+        record.ended.failure_details =
+            MT_STR("the supervisor of the run died, so the run was stopped");
+    }
+    (void)mt_journal_append(j, &record, true, NULL);
+}
+
+static void put_gone(mt_journal *j, mt_run_resource kind, const char *name)
+{
+    mt_record record = {
+        .type = MT_REC_RESOURCE_GONE,
+        .resource = {.kind = kind, .name = mt_str_of(name)},
+    };
+
+    (void)mt_journal_append(j, &record, false, NULL);
+}
+
+static void write_end(int folder_fd, const char *run_id, const story *s, lost_as lost,
+                      clean_result *ret)
+{
+    _cleanup_(mt_journal_close_p) mt_journal *j = NULL;
+    mt_record closed = {.type = MT_REC_CLOSED};
+    char number[16];
+
+    if (mt_journal_open(folder_fd, "journal", &j, NULL) < 0) {
+        ret->result = -EIO;
+        return;
+    }
+    if (!s->ended) {
+        put_lost(j, lost);
+        ret->was_lost = true;
+    }
+    if (s->has_cgroup)
+        put_gone(j, MT_RESOURCE_CGROUP, run_id);
+    if (s->has_scratch)
+        put_gone(j, MT_RESOURCE_SCRATCH, run_id);
+    if (s->block >= 0) {
+        (void)snprintf(number, sizeof(number), "%d", s->block);
+        put_gone(j, MT_RESOURCE_BLOCK, number);
+    }
+    if (mt_journal_append(j, &closed, false, NULL) < 0)
+        ret->result = -EIO;
+}
+
+// Whatever a crash left half done is done again: each step is fine where there is nothing.
+clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
+{
+    clean_result ret = {0};
+    _cleanup_close_ int folder = -1;
+    story s;
+
+    if (folder_open(r, run_id, &folder, NULL) != 0 || read_story(folder, &s) < 0) {
+        ret.result = -ENOENT; // no journal names anything: nothing may be touched
+        return ret;
+    }
+    ret.result = mt_cgroups_sweep(r->cgroups, run_id, mt_boottime_ns() + EMPTY_MS * 1000000LL);
+    if (ret.result < 0)
+        return ret;
+    (void)mt_scratch_drop(r->scratch, run_id);
+    (void)unlinkat(folder, "sock", 0);
+    if (!s.closed)
+        write_end(folder, run_id, &s, lost, &ret);
+    return ret;
+}
+
+void janitor_forget_run(runner *r, const char *run_id)
+{
+    folder_remove(r, run_id);
+}
+
+static int loopback_up(void)
+{
+    _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
+}
+
+static void set_sysctl(const char *path, const char *value)
+{
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    // Comforts: ports below 1024 and ping for everybody inside.
+    if (fd >= 0)
+        (void)!write(fd, value, strlen(value));
+}
+
+// The caller stays in the new namespace, and leaves it at the next one.
+int janitor_make_netns(void)
+{
+    int fd, r;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return -errno;
+    r = loopback_up();
+    if (r < 0)
+        return r;
+    set_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    set_sysctl("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The janitor: a process beside the runner that removes what ended runs left, deletes their files,
+// and makes network namespaces and scratch folders ahead. The runner tells it what to do over a
+// SOCK_SEQPACKET pair and goes on; it works one job at a time. It dies with the runner and is
+// started again when it dies itself; unfinished jobs are then told again.
+#include "runner/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+typedef enum job_type { JOB_CLEAN = 1, JOB_FORGET, JOB_NETNS, JOB_SCRATCH } job_type;
+
+typedef struct job {
+    job_type type;
+    char run_id[37];
+    lost_as lost;
+    unsigned count;
+} job;
+
+typedef struct answer {
+    job_type type;
+    char run_id[37];
+    clean_result result;
+} answer;
+
+struct janitor {
+    runner *r;
+    pid_t pid;
+    int fd;
+    mt_io *io;
+};
+
+static void answer_with(int fd, const answer *a, int pass_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec data = {.iov_base = (void *)(uintptr_t)a, .iov_len = sizeof(*a)};
+    struct msghdr m = {.msg_iov = &data, .msg_iovlen = 1};
+
+    if (pass_fd >= 0) {
+        struct cmsghdr *c;
+
+        m.msg_control = control;
+        m.msg_controllen = sizeof(control);
+        c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
+    }
+    if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+        _exit(1); // the runner is gone
+}
+
+static void make_namespaces(int fd, unsigned count)
+{
+    while (count-- > 0) {
+        answer a = {.type = JOB_NETNS};
+        int ns = janitor_make_netns();
+
+        a.result.result = ns < 0 ? ns : 0;
+        answer_with(fd, &a, ns);
+        mt_close_fd(&ns);
+        if (a.result.result < 0)
+            return;
+    }
+}
+
+static void do_job(runner *r, int fd, const job *j)
+{
+    answer a = {.type = j->type};
+
+    switch (j->type) {
+    case JOB_CLEAN:
+        memcpy(a.run_id, j->run_id, sizeof(a.run_id));
+        a.result = janitor_clean_run(r, j->run_id, j->lost);
+        answer_with(fd, &a, -1);
+        break;
+    case JOB_FORGET:
+        janitor_forget_run(r, j->run_id);
+        break;
+    case JOB_NETNS:
+        make_namespaces(fd, j->count);
+        break;
+    case JOB_SCRATCH:
+        break; // done below, when nothing else waits
+    }
+}
+
+static bool more_waits(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, timeout_ms) > 0;
+}
+
+// When nothing waits: deleting first, as it gives space back, then filling up.
+static void idle(runner *r, int fd)
+{
+    mt_scratch_janitor(r->scratch);
+    while (!more_waits(fd, 0) && mt_scratch_fill(r->scratch, RUNNER_READY_SCRATCH) > 0)
+        ;
+}
+
+static void leave_signals(void)
+{
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+MT_NORETURN static void work(runner *r, int fd)
+{
+    bool dirty = true;
+
+    (void)prctl(PR_SET_NAME, "mt-janitor");
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == 1)
+        _exit(0);
+    leave_signals();
+    for (;;) {
+        job j;
+        ssize_t n;
+
+        if (dirty && !more_waits(fd, 2)) {
+            idle(r, fd);
+            dirty = false;
+        }
+        n = recv(fd, &j, sizeof(j), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != sizeof(j))
+            _exit(0);
+        do_job(r, fd, &j);
+        dirty = true;
+    }
+}
+
+static int tell(janitor *j, const job *what)
+{
+    if (j->fd < 0)
+        return -EPIPE;
+    return send(j->fd, what, sizeof(*what), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+// One answer and, with it, maybe an fd. 1, 0 when there is none now, negative at the end.
+static int receive(janitor *j, answer *a, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec data = {.iov_base = a, .iov_len = sizeof(*a)};
+    struct msghdr m = {.msg_iov = &data,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(j->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c;
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    c = CMSG_FIRSTHDR(&m);
+    *ret_fd = -1;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+    return n == sizeof(*a) ? 1 : -EPIPE;
+}
+
+static void take_netns(runner *r, const answer *a, int fd)
+{
+    if (r->netns_asked)
+        r->netns_asked--;
+    if (a->result.result < 0) {
+        r->netns_asked = 0;
+        return;
+    }
+    if (fd >= 0 && r->netns_count < RUNNER_NETNS_POOL)
+        r->netns[r->netns_count++] = MT_TAKE_FD(fd);
+    mt_close_fd(&fd);
+}
+
+static void start_again(janitor *j);
+
+static void on_answer(mt_io *io, uint32_t events, void *data)
+{
+    janitor *j = data;
+    answer a;
+    int fd = -1, got;
+
+    while ((got = receive(j, &a, &fd)) > 0) {
+        if (a.type == JOB_NETNS)
+            take_netns(j->r, &a, fd);
+        else
+            mt_close_fd(&fd);
+        if (a.type == JOB_CLEAN)
+            runs_cleaned(j->r, a.run_id, a.result);
+    }
+    if (got < 0)
+        start_again(j);
+}
+
+// The child keeps what the work needs; nothing of runs, servers or blocks.
+static void close_others(runner *r)
+{
+    for (run *u = r->runs; u; u = u->next) {
+        mt_close_fd(&u->lock_fd);
+        mt_close_fd(&u->pidfd);
+    }
+    for (unsigned i = 0; i < r->netns_count; i++)
+        mt_close_fd(&r->netns[i]);
+    mt_close_fd(&r->listen_fd);
+    server_close_all(r);
+}
+
+static int begin(janitor *j, mt_err **err)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return mt_fail_errno(err, errno, "cannot make a socket for the janitor");
+    j->pid = fork();
+    if (j->pid == 0) {
+        (void)close(pair[0]);
+        close_others(j->r);
+        work(j->r, pair[1]);
+    }
+    (void)close(pair[1]);
+    if (j->pid < 0) {
+        (void)close(pair[0]);
+        return mt_fail_errno(err, errno, "cannot start the janitor");
+    }
+    j->fd = pair[0];
+    j->io = mt_io_add(j->r->loop, j->fd, EPOLLIN, on_answer, j);
+    return j->io ? 0 : mt_fail_oom(err);
+}
+
+static void stop(janitor *j)
+{
+    mt_io_remove(j->io);
+    j->io = NULL;
+    mt_close_fd(&j->fd);
+    if (j->pid > 0) {
+        (void)kill(j->pid, SIGKILL);
+        while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    j->pid = -1;
+}
+
+static void start_again(janitor *j)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    stop(j);
+    mt_log_plain(MT_LOG_ERROR, "the janitor died; starting it again");
+    j->r->netns_asked = 0;
+    if (begin(j, &err) < 0) {
+        mt_log(MT_LOG_ERROR, "no janitor", {"error", mt_err_sentence(err)});
+        return;
+    }
+    for (run *u = j->r->runs; u; u = u->next)
+        if (u->state == RUN_CLEANING && janitor_clean(j, u) < 0)
+            u->state = RUN_STUCK;
+}
+
+int janitor_start(runner *r, mt_err **err)
+{
+    janitor *j = calloc(1, sizeof(*j));
+
+    if (!j)
+        return mt_fail_oom(err);
+    j->r = r;
+    j->fd = -1;
+    if (begin(j, err) < 0) {
+        janitor_free(j);
+        return -1;
+    }
+    r->janitor = j;
+    return 0;
+}
+
+void janitor_free(janitor *j)
+{
+    if (!j)
+        return;
+    stop(j);
+    free(j);
+}
+
+int janitor_clean(janitor *j, run *u)
+{
+    job what = {.type = JOB_CLEAN, .lost = u->lost};
+
+    memcpy(what.run_id, u->id, sizeof(what.run_id));
+    return tell(j, &what);
+}
+
+int janitor_forget(janitor *j, const char *run_id)
+{
+    job what = {.type = JOB_FORGET};
+
+    memcpy(what.run_id, run_id, sizeof(what.run_id));
+    return tell(j, &what);
+}
+
+void janitor_ask_netns(janitor *j, unsigned count)
+{
+    job what = {.type = JOB_NETNS, .count = count};
+
+    if (count && tell(j, &what) == 0)
+        j->r->netns_asked += count;
+}
+
+void janitor_ask_scratch(janitor *j)
+{
+    job what = {.type = JOB_SCRATCH};
+
+    (void)tell(j, &what);
+}
+
+int janitor_fd(const janitor *j)
+{
+    return j->fd;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// mt-runner: the one root program that makes and removes what runs are made of. One thread, one
+// loop; forks a supervisor for each run and forgets it, but for a pidfd. Nothing slow happens here:
+// removing (and all that is made ahead) is the janitor process's.
+//
+// Only the runner's own files include this header.
+#pragma once
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "capsule/cgroup.h"
+#include "capsule/journal.h"
+#include "capsule/plan.h"
+#include "capsule/protocol.h"
+#include "capsule/scratch.h"
+#include "capsule/seccomp.h"
+#include "runner/supervisor.h"
+
+enum {
+    RUNNER_NETNS_POOL = 8,
+    RUNNER_READY_SCRATCH = 8,
+    RUNNER_CONNS_MAX = 16,
+    RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
+};
+
+typedef struct runner_options {
+    const char *state;
+    const char *images;
+    const char *scratch;
+    uint64_t scratch_size;
+    const char *instance;
+    uid_t service_uid;
+    gid_t service_gid;
+    const char *socket;
+    const char *init;
+    mt_cgroup_mode cgroup_mode;
+    mt_log_level log_level;
+    bool force_tmpfs;
+    bool purge;
+} runner_options;
+
+// Why the janitor writes an `ended` record where there is none.
+typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
+
+typedef enum run_state {
+    RUN_LIVE,     // its supervisor is watched
+    RUN_UNKNOWN,  // something holds its block, but no supervisor is known: looked at again later
+    RUN_CLEANING, // the janitor has it
+    RUN_STUCK,    // the janitor could not empty it: tried again later
+} run_state;
+
+typedef struct runner runner;
+
+typedef struct run {
+    struct run *next;
+    runner *r;
+    char id[37];
+    run_state state;
+    lost_as lost;
+    int pidfd;
+    mt_io *io;
+    int block;            // number, or -1
+    int lock_fd;          // of the block; -1 where the supervisor alone has it
+    struct conn *sweeper; // who asked for a sweep and waits; may be NULL
+    uint32_t sweep_tag;
+    bool forget;
+} run;
+
+typedef struct conn conn;
+typedef struct janitor janitor;
+
+typedef struct blocks blocks;
+
+struct runner {
+    runner_options o;
+    mt_loop *loop;
+    char boot_id[64];
+    int runs_fd;   // STATE/runs
+    int images_fd; // in the private mount namespace, as the next two
+    int vfs_fd;
+    int dev_fd;
+    int init_fd;
+    int null_fd;
+    int ids_fd; // /run/maitento-ids
+    mt_cgroups *cgroups;
+    mt_scratch *scratch;
+    mt_seccomp seccomp;
+    blocks *blocks;
+    janitor *janitor;
+    int netns[RUNNER_NETNS_POOL];
+    unsigned netns_count;
+    unsigned netns_asked;
+    run *runs;
+    unsigned live_runs;
+    int listen_fd;
+    conn *conns;
+    unsigned conn_count;
+    mt_timer *sweep_timer;
+};
+
+// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
+// the scratch disk on the way.
+int runner_mount(runner *r, mt_err **err);
+
+// seal.c: a sealed copy of mt-init in memory.
+int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+
+// blocks.c: uid blocks, host-wide locks in ids_fd, and their cached id maps.
+int blocks_new(runner *r, blocks **ret, mt_err **err);
+void blocks_free(blocks *b);
+// Takes a free block for a run and locks it.
+int blocks_take(blocks *b, const char *run_id, uint32_t *ret_number, int *ret_lock_fd,
+                mt_err **err);
+// Forgets who had it; the lock goes with the last fd. lock_fd is closed.
+void blocks_release(int lock_fd);
+// Locks a known block again: its lock fd, or -EWOULDBLOCK while somebody holds it.
+int blocks_relock(blocks *b, uint32_t number);
+// Empties the files of blocks that this instance had and nobody holds.
+void blocks_forget_instance(blocks *b);
+int blocks_maps(blocks *b, uint32_t number, int *ret_image_fd, int *ret_vfs_fd, mt_err **err);
+
+// janitor.c
+int janitor_start(runner *r, mt_err **err);
+void janitor_free(janitor *j);
+int janitor_clean(janitor *j, run *u); // answers through runs_cleaned()
+int janitor_forget(janitor *j, const char *run_id);
+void janitor_ask_netns(janitor *j, unsigned count);
+void janitor_ask_scratch(janitor *j);
+int janitor_fd(const janitor *j);
+
+// janitor-work.c: what runs in the janitor's process.
+typedef struct clean_result {
+    int result;    // 0, or negative errno: something is left
+    bool was_lost; // an `ended` record had to be written
+} clean_result;
+clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
+void janitor_forget_run(runner *r, const char *run_id);
+int janitor_make_netns(void); // fd or negative errno
+
+// start.c
+int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
+
+// runs.c: the list, adoption, deaths, sweeps.
+run *runs_find(runner *r, const char *run_id);
+run *runs_add(runner *r, const char *run_id, run_state state);
+int runs_watch(run *u, int pidfd);
+void runs_cleaned(runner *r, const char *run_id, clean_result result);
+void runs_remove(run *u);                // from the list; closes what it holds
+int runs_adopt(runner *r, mt_err **err); // at start: every folder whose journal is open
+void runs_look_again(runner *r);         // now and then: those unknown and stuck
+// A server asks: cleans what is left of the run. 0: the answer comes later; -1 with *err.
+int runs_sweep(runner *r, const char *run_id, bool forget, conn *asker, uint32_t tag, mt_err **err);
+
+// folder.c: a run's folder and its journal, opened without trust in what lies around them.
+int folder_make(runner *r, const char *run_id, int *ret_fd, mt_err **err);
+int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err); // 1: there is none
+int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // its `sock`
+void folder_remove(runner *r, const char *run_id);
+bool folder_closed(int folder_fd); // the journal's last record is `closed`
+
+// server.c: the socket for servers.
+int server_listen(runner *r, mt_err **err);
+void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
+void server_gone(runner *r, const char *run_id);
+void server_close_all(runner *r);
+
+// purge.c
+int runner_purge(runner *r, mt_err **err);
+
+// images.c
+int images_info(runner *r, mt_arena *arena, mt_info *ret);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runs that are not closed: watched, cleaned, swept. The list is not the truth (journals and
+// locks are): it is rebuilt from the run folders at every start.
+#include "runner/runner.h"
+
+#include "base/id.h"
+#include "base/str.h"
+#include "capsule/syscalls.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+run *runs_find(runner *r, const char *run_id)
+{
+    for (run *u = r->runs; u; u = u->next)
+        if (mt_streq(u->id, run_id))
+            return u;
+    return NULL;
+}
+
+run *runs_add(runner *r, const char *run_id, run_state state)
+{
+    run *u = calloc(1, sizeof(*u));
+
+    if (!u)
+        return NULL;
+    u->r = r;
+    (void)snprintf(u->id, sizeof(u->id), "%s", run_id);
+    u->state = state;
+    u->pidfd = u->lock_fd = u->block = -1;
+    u->next = r->runs;
+    r->runs = u;
+    r->live_runs += state == RUN_LIVE;
+    return u;
+}
+
+static void set_state(run *u, run_state state)
+{
+    u->r->live_runs -= u->state == RUN_LIVE;
+    u->r->live_runs += state == RUN_LIVE;
+    u->state = state;
+}
+
+void runs_remove(run *u)
+{
+    run **at = &u->r->runs;
+
+    while (*at != u)
+        at = &(*at)->next;
+    *at = u->next;
+    u->r->live_runs -= u->state == RUN_LIVE;
+    mt_io_remove(u->io);
+    mt_close_fd(&u->pidfd);
+    mt_close_fd(&u->lock_fd);
+    free(u);
+}
+
+static void clean(run *u)
+{
+    set_state(u, janitor_clean(u->r->janitor, u) < 0 ? RUN_STUCK : RUN_CLEANING);
+}
+
+// The supervisor is gone, whatever the reason: the journal tells the janitor whether it had come to
+// its end.
+static void on_death(mt_io *io, uint32_t events, void *data)
+{
+    run *u = data;
+    siginfo_t info = {0};
+    char status[16];
+
+    if (waitid(P_PIDFD, (id_t)u->pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid &&
+        (info.si_code != CLD_EXITED || info.si_status != 0)) {
+        (void)snprintf(status, sizeof(status), "%d", info.si_status);
+        mt_log(MT_LOG_ERROR, "a supervisor died", {"run", u->id},
+               {info.si_code == CLD_EXITED ? "exit" : "signal", status});
+    }
+    mt_io_remove(u->io);
+    u->io = NULL;
+    mt_close_fd(&u->pidfd);
+    u->lost = LOST_SUPERVISOR;
+    clean(u);
+}
+
+int runs_watch(run *u, int pidfd)
+{
+    u->pidfd = pidfd;
+    u->io = mt_io_add(u->r->loop, pidfd, EPOLLIN, on_death, u);
+    return u->io ? 0 : -ENOMEM;
+}
+
+void runs_cleaned(runner *r, const char *run_id, clean_result result)
+{
+    run *u = runs_find(r, run_id);
+
+    if (!u)
+        return;
+    if (result.result < 0) {
+        mt_log(MT_LOG_ERROR, "a run could not be removed; it is tried again", {"run", run_id},
+               {"error", strerror(-result.result)});
+        set_state(u, RUN_STUCK);
+    }
+    if (result.was_lost) {
+        mt_log(MT_LOG_WARNING, "a run had no end written; it is now an error", {"run", run_id},
+               {"reason", u->lost == LOST_NODE ? "nodeLost" : "supervisorLost"});
+        server_gone(r, run_id);
+    }
+    if (u->sweeper)
+        server_swept(u->sweeper, u->sweep_tag, run_id, result.result);
+    u->sweeper = NULL;
+    if (result.result < 0)
+        return;
+    if (u->forget)
+        (void)janitor_forget(r->janitor, run_id);
+    blocks_release(MT_TAKE_FD(u->lock_fd));
+    runs_remove(u);
+}
+
+// What the journal of an open run says about who looks after it.
+typedef struct owner {
+    char boot_id[64];
+    pid_t pid;
+    uint64_t start_time;
+    int block;
+} owner;
+
+static void read_resource(const mt_record *record, owner *ret)
+{
+    char text[64];
+    int pid = 0;
+    unsigned long long start = 0;
+
+    (void)snprintf(text, sizeof(text), "%.*s", (int)record->resource.name.len,
+                   record->resource.name.data);
+    if (record->resource.kind == MT_RESOURCE_BLOCK)
+        ret->block = atoi(text);
+    if (record->resource.kind == MT_RESOURCE_SUPERVISOR &&
+        sscanf(text, "%d %llu", &pid, &start) == 2) {
+        ret->pid = pid;
+        ret->start_time = start;
+    }
+}
+
+static int read_owner(int folder_fd, owner *ret)
+{
+    _cleanup_close_ int fd = mt_sys_open_beneath(folder_fd, "journal", O_RDONLY, 0);
+    _cleanup_(mt_journal_reader_free_p) mt_journal_reader *reader = NULL;
+    mt_record record;
+
+    *ret = (owner){.block = -1};
+    if (fd < 0 || mt_journal_reader_new(fd, &reader, NULL) < 0)
+        return -EIO;
+    while (mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+        if (record.type == MT_REC_BOOT)
+            (void)snprintf(ret->boot_id, sizeof(ret->boot_id), "%.*s", (int)record.boot.id.len,
+                           record.boot.id.data);
+        if (record.type == MT_REC_RESOURCE_MADE)
+            read_resource(&record, ret);
+    }
+    return 0;
+}
+
+// Field 22 of /proc/PID/stat, counted from behind the name, which may hold anything; 0 when gone.
+static uint64_t start_time_of(pid_t pid)
+{
+    char path[32], text[1024], *p;
+    unsigned long long v = 0;
+    _cleanup_close_ int fd = -1;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return p && sscanf(p, " %llu", &v) == 1 ? v : 0;
+}
+
+// A pidfd of exactly that process, or -1. Opened first: a number that was given to another one
+// meanwhile has another start time.
+static int supervisor_pidfd(const owner *o)
+{
+    int fd = o->pid > 0 ? pidfd_open(o->pid, 0) : -1;
+
+    if (fd >= 0 && start_time_of(o->pid) != o->start_time)
+        mt_close_fd(&fd);
+    return fd;
+}
+
+// Decides what becomes of an open run that nobody watches.
+static void take_on(run *u, const owner *o)
+{
+    int pidfd;
+
+    u->block = o->block;
+    if (!mt_streq(o->boot_id, u->r->boot_id)) {
+        u->block = -1; // its lock was in memory, and is another's now
+        u->lost = LOST_NODE;
+        clean(u);
+        return;
+    }
+    pidfd = supervisor_pidfd(o);
+    if (pidfd >= 0) {
+        if (runs_watch(u, pidfd) == 0)
+            set_state(u, RUN_LIVE);
+        return;
+    }
+    u->lost = LOST_SUPERVISOR;
+    if (u->block >= 0 && u->lock_fd < 0) {
+        u->lock_fd = blocks_relock(u->r->blocks, (uint32_t)u->block);
+        if (u->lock_fd == -EWOULDBLOCK) {
+            // Somebody lives who has not written his name yet.
+            u->lock_fd = -1;
+            set_state(u, RUN_UNKNOWN);
+            return;
+        }
+    }
+    clean(u);
+}
+
+static void adopt_one(runner *r, const char *run_id)
+{
+    _cleanup_close_ int folder = -1;
+    _cleanup_err_ mt_err *err = NULL;
+    owner o;
+    run *u;
+
+    if (folder_open(r, run_id, &folder, &err) != 0) {
+        if (err)
+            mt_log(MT_LOG_WARNING, "a run folder is passed over", {"error", mt_err_sentence(err)});
+        return;
+    }
+    if (folder_closed(folder))
+        return;
+    if (read_owner(folder, &o) < 0 || !o.boot_id[0]) {
+        // A crash came before its first record: nothing else of it was made.
+        (void)janitor_forget(r->janitor, run_id);
+        return;
+    }
+    u = runs_add(r, run_id, RUN_UNKNOWN);
+    if (u)
+        take_on(u, &o);
+}
+
+int runs_adopt(runner *r, mt_err **err)
+{
+    int fd = openat(r->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        mt_close_fd(&fd);
+        return mt_fail_errno(err, errno, "cannot list the run folders");
+    }
+    while ((e = readdir(d)))
+        if (mt_is_id(mt_str_of(e->d_name)) && !runs_find(r, e->d_name))
+            adopt_one(r, e->d_name);
+    (void)closedir(d);
+    return 0;
+}
+
+static void look_again(run *u)
+{
+    _cleanup_close_ int folder = -1;
+    owner o;
+
+    if (u->state == RUN_STUCK) {
+        clean(u);
+        return;
+    }
+    if (folder_open(u->r, u->id, &folder, NULL) == 0 && read_owner(folder, &o) == 0)
+        take_on(u, &o);
+}
+
+void runs_look_again(runner *r)
+{
+    for (run *u = r->runs, *next; u; u = next) {
+        next = u->next;
+        if (u->state == RUN_STUCK || u->state == RUN_UNKNOWN)
+            look_again(u);
+    }
+}
+
+static int sweep_known(run *u, bool forget, conn *asker, uint32_t tag, mt_err **err)
+{
+    if (u->state == RUN_LIVE || u->state == RUN_UNKNOWN)
+        return mt_fail(err, MT_E_CONFLICT, "run '%s' is alive: terminate it first", u->id);
+    if (u->sweeper)
+        return mt_fail(err, MT_E_CONFLICT, "run '%s' is being swept already", u->id);
+    u->sweeper = asker;
+    u->sweep_tag = tag;
+    u->forget |= forget;
+    if (u->state == RUN_STUCK)
+        clean(u);
+    return 0;
+}
+
+int runs_sweep(runner *r, const char *run_id, bool forget, conn *asker, uint32_t tag, mt_err **err)
+{
+    _cleanup_close_ int folder = -1;
+    run *u = runs_find(r, run_id);
+    int there;
+
+    if (u)
+        return sweep_known(u, forget, asker, tag, err);
+    there = folder_open(r, run_id, &folder, err);
+    if (there < 0)
+        return -1;
+    if (there == 0 && !folder_closed(folder)) {
+        adopt_one(r, run_id);
+        u = runs_find(r, run_id);
+        if (u)
+            return sweep_known(u, forget, asker, tag, err);
+    }
+    if (there == 0 && forget)
+        (void)janitor_forget(r->janitor, run_id);
+    server_swept(asker, tag, run_id, 0);
+    return 0;
+}

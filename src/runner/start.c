@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting a run: everything a supervisor needs is found or made, journalled before it is made, and
+// handed over by fork.
+#include "runner/runner.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "capsule/idmap.h"
+#include "capsule/syscalls.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static void resources_init(mt_run_resources *s)
+{
+    *s = (mt_run_resources){0};
+    s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
+    s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
+    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+        s->layer_fds[i] = -1;
+    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
+        s->vfs_fds[i] = -1;
+}
+
+// Closes what was this run's own; the block's lock stays with the caller.
+static void resources_close(mt_run_resources *s)
+{
+    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd, &s->listen_fd,
+                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd, &s->netns_fd};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
+        mt_close_fd(fds[i]);
+    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+        mt_close_fd(&s->layer_fds[i]);
+    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
+        mt_close_fd(&s->vfs_fds[i]);
+    mt_journal_close(MT_TAKE_PTR(s->journal));
+    mt_cgroup_close(MT_TAKE_PTR(s->cgroup));
+}
+
+static int check_ceilings(runner *r, const mt_plan *p, mt_err **err)
+{
+    char text[MT_SIZE_TEXT];
+    uint64_t memory = mt_cgroups_memory_cap(r->cgroups), disk = 0, free_disk;
+
+    if (p->limits.memory_bytes > memory)
+        return mt_fail_field(err, MT_E_CAPACITY_EXCEEDED, "limits.memory",
+                             "limits.memory is over what this machine has for all runs (%s)",
+                             mt_size_format((int64_t)memory, text));
+    if (p->limits.pids > RUNNER_PIDS_MAX)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "limits.pids", "limits.pids is over %d",
+                             RUNNER_PIDS_MAX);
+    mt_scratch_space(r->scratch, &disk, &free_disk);
+    if (mt_scratch_is_btrfs(r->scratch) && p->limits.disk_bytes > disk)
+        return mt_fail_field(err, MT_E_CAPACITY_EXCEEDED, "limits.disk",
+                             "limits.disk is over the size of the scratch disk (%s)",
+                             mt_size_format((int64_t)disk, text));
+    if (p->deadline_ns <= mt_boottime_ns())
+        return mt_fail(err, MT_E_START_FAILED, "the run's time was over before it began");
+    return 0;
+}
+
+static int open_image(runner *r, const char *digest, int *ret_fd, mt_err **err)
+{
+    char path[MT_DIGEST_LEN + 8];
+
+    (void)snprintf(path, sizeof(path), "%.64s/root", digest);
+    *ret_fd = mt_sys_open_beneath(r->images_fd, path, O_PATH | O_DIRECTORY, 0);
+    if (*ret_fd < 0 && errno == ENOENT)
+        return mt_fail(err, MT_E_NOT_FOUND,
+                       "the image %.12s is not on this machine: mt-image build makes it", digest);
+    return *ret_fd < 0 ? mt_fail_errno(err, errno, "cannot open the image %.12s", digest) : 0;
+}
+
+static int open_names(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    if (open_image(r, p->image_digest, &s->image_fd, err) < 0)
+        return -1;
+    if (p->layer_count > 0)
+        return mt_fail(err, MT_E_NOT_SUPPORTED, "this version has no package layers");
+    for (uint32_t i = 0; i < p->mount_count; i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%.36s/files", p->mounts[i].vfs_id);
+        s->vfs_fds[i] = mt_sys_open_beneath(r->vfs_fd, path, O_PATH | O_DIRECTORY, 0);
+        if (s->vfs_fds[i] < 0)
+            return mt_fail_errno(err, errno, "cannot open the file system mounted as '%s'",
+                                 p->mounts[i].mount_name);
+    }
+    return 0;
+}
+
+static int journal_boot(runner *r, mt_journal *j, mt_err **err)
+{
+    mt_record record = {.type = MT_REC_BOOT, .boot = {.id = mt_str_of(r->boot_id)}};
+
+    return mt_journal_append(j, &record, false, err);
+}
+
+static int journal_resource(mt_journal *j, mt_run_resource kind, const char *name, mt_err **err)
+{
+    mt_record record = {
+        .type = MT_REC_RESOURCE_MADE,
+        .resource = {.kind = kind, .name = mt_str_of(name)},
+    };
+
+    return mt_journal_append(j, &record, false, err);
+}
+
+static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    char number[16];
+
+    (void)snprintf(number, sizeof(number), "%u", s->block);
+    if (folder_make(r, p->run_id, &s->run_dir_fd, err) < 0 ||
+        mt_journal_create(s->run_dir_fd, "journal", 0640, 0, r->o.service_gid, &s->journal, err) <
+            0 ||
+        journal_boot(r, s->journal, err) < 0 ||
+        journal_resource(s->journal, MT_RESOURCE_BLOCK, number, err) < 0)
+        return -1;
+    s->journal_read_fd = mt_sys_open_beneath(s->run_dir_fd, "journal", O_RDONLY, 0);
+    if (s->journal_read_fd < 0)
+        return mt_fail_errno(err, errno, "cannot open the journal of the run");
+    return folder_listen(r, s->run_dir_fd, &s->listen_fd, err);
+}
+
+static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    if (journal_resource(s->journal, MT_RESOURCE_CGROUP, p->run_id, err) < 0 ||
+        mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0)
+        return -1;
+    if (!mt_scratch_is_btrfs(r->scratch))
+        return 0;
+    if (journal_resource(s->journal, MT_RESOURCE_SCRATCH, p->run_id, err) < 0)
+        return -1;
+    return mt_scratch_make(r->scratch, p->run_id, p->limits.disk_bytes, s->uid_base, &s->scratch_fd,
+                           &s->scratch_subvolume, err);
+}
+
+static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    s->uid_base = MT_BLOCK_FIRST + s->block * MT_BLOCK_IDS;
+    if (blocks_maps(r->blocks, s->block, &s->image_userns_fd, &s->vfs_userns_fd, err) < 0 ||
+        make_folder(r, p, s, err) < 0 || make_places(r, p, s, err) < 0)
+        return -1;
+    s->run_id = p->run_id;
+    s->service_uid = r->o.service_uid;
+    s->service_gid = r->o.service_gid;
+    s->seccomp = &r->seccomp;
+    s->init_fd = r->init_fd;
+    s->dev_fd = r->dev_fd;
+    if (r->netns_count)
+        s->netns_fd = r->netns[--r->netns_count];
+    return 0;
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return (x > y) - (x < y);
+}
+
+// Closes every fd from 3 up that is not the run's.
+static void close_foreign(const mt_run_resources *s)
+{
+    int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
+        s->block_lock_fd, s->image_userns_fd, s->vfs_userns_fd, s->run_dir_fd,
+        s->listen_fd,     s->journal_read_fd, s->image_fd,      s->scratch_fd,
+        s->netns_fd,      s->init_fd,         s->dev_fd,        mt_journal_fd(s->journal)};
+    size_t count = 12;
+    unsigned from = 3;
+
+    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+        keep[count++] = s->layer_fds[i];
+    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
+        keep[count++] = s->vfs_fds[i];
+    count += mt_cgroup_fds(s->cgroup, keep + count);
+    qsort(keep, count, sizeof(*keep), compare_fds);
+    for (size_t i = 0; i < count; i++) {
+        if (keep[i] < (int)from)
+            continue;
+        if (keep[i] > (int)from)
+            (void)close_range(from, (unsigned)keep[i] - 1, 0);
+        from = (unsigned)keep[i] + 1;
+    }
+    (void)close_range(from, ~0u, 0);
+}
+
+static uint64_t own_start_time(void)
+{
+    char text[1024], *p;
+    unsigned long long v = 0;
+    _cleanup_close_ int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return p && sscanf(p, " %llu", &v) == 1 ? v : 0;
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int sig = 1; sig < SIGRTMAX; sig++)
+        (void)signal(sig, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources *s)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    char name[48];
+
+    (void)setsid();
+    (void)mt_cgroups_join_helpers(r->cgroups, 0);
+    reset_signals();
+    (void)prctl(PR_SET_NAME, "mt-supervisor");
+    (void)dup2(r->null_fd, 0);
+    (void)dup2(r->null_fd, 1);
+    close_foreign(s);
+    (void)snprintf(name, sizeof(name), "%d %llu", (int)getpid(),
+                   (unsigned long long)own_start_time());
+    if (journal_resource(s->journal, MT_RESOURCE_SUPERVISOR, name, &err) < 0)
+        _exit(1);
+    mt_supervisor_main(p, s);
+}
+
+// What was made for a run that could not be started: nobody has seen it yet, so all of it goes.
+static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_folder)
+{
+    mt_cgroup_close(MT_TAKE_PTR(s->cgroup));
+    if (made_folder) {
+        (void)mt_cgroups_sweep(r->cgroups, run_id, 0);
+        (void)mt_scratch_drop(r->scratch, run_id);
+        janitor_ask_scratch(r->janitor);
+    }
+    resources_close(s);
+    if (made_folder)
+        folder_remove(r, run_id);
+    blocks_release(MT_TAKE_FD(s->block_lock_fd));
+}
+
+static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    run *u = runs_add(r, p->run_id, RUN_LIVE);
+    pid_t pid;
+    int pidfd;
+
+    if (!u)
+        return mt_fail_oom(err);
+    pid = fork();
+    if (pid == 0)
+        supervise(r, p, s);
+    if (pid < 0) {
+        runs_remove(u);
+        return mt_fail_errno(err, errno, "cannot start a supervisor");
+    }
+    u->block = (int)s->block;
+    u->lock_fd = MT_TAKE_FD(s->block_lock_fd);
+    pidfd = pidfd_open(pid, 0);
+    // Without a pidfd the periodic look finds it by its journal.
+    if (pidfd < 0 || runs_watch(u, pidfd) < 0) {
+        r->live_runs--;
+        u->state = RUN_UNKNOWN;
+    }
+    return 0;
+}
+
+static void refill(runner *r)
+{
+    unsigned have = r->netns_count + r->netns_asked;
+
+    if (have < RUNNER_NETNS_POOL)
+        janitor_ask_netns(r->janitor, RUNNER_NETNS_POOL - have);
+    janitor_ask_scratch(r->janitor);
+}
+
+int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err **err)
+{
+    _cleanup_(mt_plan_free_p) mt_plan *p = NULL;
+    mt_run_resources s;
+    bool folder = false;
+    int result;
+
+    resources_init(&s);
+    if (mt_plan_decode(bytes, len, &p, err) < 0)
+        return -1;
+    if (runs_find(r, p->run_id))
+        return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", p->run_id);
+    result = check_ceilings(r, p, err);
+    if (result == 0)
+        result = open_names(r, p, &s, err);
+    if (result == 0)
+        result = blocks_take(r->blocks, p->run_id, &s.block, &s.block_lock_fd, err);
+    if (result == 0) {
+        result = make_all(r, p, &s, err);
+        folder = s.run_dir_fd >= 0;
+    }
+    if (result == 0)
+        result = launch(r, p, &s, err);
+    if (result < 0) {
+        undo(r, p->run_id, &s, folder);
+        return -1;
+    }
+    memcpy(ret_id, p->run_id, 37);
+    resources_close(&s);
+    refill(r);
+    return 0;
+}

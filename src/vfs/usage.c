@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is remembered of the sizes of file systems: a small table for the whole process, as what it
+// speaks of (the disk) is one for the whole process as well. A slot that another one needs is given
+// up; that costs a walk.
+#include "vfs/vfs-internal.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+
+enum { SLOTS = 256, MEASURE_MS = 1000, AGE_PER_COST = 50 };
+
+struct slot {
+    char id[MT_ID_TEXT];
+    uint64_t bytes;
+    bool partial;
+    int64_t measured_us, took_us;
+};
+
+static struct slot slots[SLOTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of slots; nothing is done under it
+
+static struct slot *slot_of(const mt_vfs *vfs)
+{
+    uint64_t h = 1469598103934665603u;
+
+    for (const char *p = vfs->id; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    return &slots[h % SLOTS];
+}
+
+static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
+{
+    struct slot *slot = slot_of(vfs);
+    bool known;
+
+    (void)pthread_mutex_lock(&lock);
+    *ret = *slot;
+    known = mt_streq(slot->id, vfs->id);
+    (void)pthread_mutex_unlock(&lock);
+    return known && mt_monotonic_us() - ret->measured_us <
+                        MT_MAX(max_age_ms * 1000, ret->took_us * AGE_PER_COST);
+}
+
+int mt_vfs_used_lately(const mt_vfs *vfs, int64_t max_age_ms, uint64_t *ret_bytes, mt_err **err)
+{
+    struct slot found, *slot = slot_of(vfs);
+    int64_t start = mt_monotonic_us();
+    int r;
+
+    if (!recall(vfs, max_age_ms, &found)) {
+        r = mt_vfs_used(vfs, MEASURE_MS, &found.bytes, err);
+        if (r < 0)
+            return -1;
+        memcpy(found.id, vfs->id, sizeof(found.id));
+        found.partial = r == 1;
+        found.measured_us = mt_monotonic_us();
+        found.took_us = found.measured_us - start;
+        (void)pthread_mutex_lock(&lock);
+        *slot = found;
+        (void)pthread_mutex_unlock(&lock);
+    }
+    *ret_bytes = found.bytes;
+    return found.partial ? 1 : 0;
+}
+
+void vfs_used_grew(const mt_vfs *vfs, uint64_t bytes)
+{
+    struct slot *slot = slot_of(vfs);
+
+    (void)pthread_mutex_lock(&lock);
+    if (mt_streq(slot->id, vfs->id))
+        slot->bytes += bytes;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void vfs_used_changed(const mt_vfs *vfs)
+{
+    struct slot *slot = slot_of(vfs);
+
+    (void)pthread_mutex_lock(&lock);
+    if (mt_streq(slot->id, vfs->id))
+        slot->id[0] = 0;
+    (void)pthread_mutex_unlock(&lock);
+}

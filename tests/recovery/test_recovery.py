@@ -1,0 +1,151 @@
+"""What a crash of any part leaves: runs that tell the truth, and nothing else."""
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Api, mtr
+import mtserver
+
+STARTS = int(os.environ.get("MT_STARTS", "50"))
+SMALL = {"limits": {"memory": "64MiB", "disk": "64MiB", "pids": 64}}
+
+
+@pytest.fixture()
+def own():
+    """A server of the test's own, to be killed."""
+    with mtserver.Server(image="slim") as server:
+        yield Api(server)
+
+
+def wait_for(condition, what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def supervisors(api):
+    """pid of the supervisor of each live run, from its journal's folder name in its arguments."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            comm = (entry / "comm").read_text()
+        except OSError:
+            continue
+        if "supervis" in comm + command:
+            found[int(entry.name)] = command
+    return found
+
+
+def leftovers(server):
+    """What of an instance can be seen on the host."""
+    groups = [str(p) for root in Path("/sys/fs/cgroup").glob("*") if root.is_dir()
+              for p in root.glob(f"maitento-{server.instance}/*-*-*-*-*")]
+    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
+              if str(server.dir) in line or server.instance in line]
+    return {"cgroups": groups, "mounts": mounts}
+
+
+def start_twenty(api):
+    ns = api.namespace()
+    api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    api.deploy(ns, {"capsules/slow.mtr": 'autoTerminate = true\n'
+                    'vfs = [ { vfs = @ref("work") mountName = "work" } ]\n'
+                    'limits = { memory = "64MiB" disk = "64MiB" pids = 64 }\n'
+                    'startup = [ { command = "touch /mnt/work/$N && sleep 4 && touch /mnt/work/$N.done" } ]\n'})
+    runs = [api.start(ns, "slow", {"environment": {"N": str(i)}}) for i in range(20)]
+    def names():
+        return {i["name"] for i in api.call("GET", api.files(ns, "work", "/", "list"))["items"]}
+    wait_for(lambda: len(names()) >= 20, "20 capsules in their startup")
+    return ns, runs, names
+
+
+def test_kill_of_the_server_loses_no_run(own):
+    _, runs, names = start_twenty(own)
+    own.server.server.kill()
+    own.server.server.wait()
+    own.server.start_server()
+    for run in runs:
+        ended = own.get(run)
+        assert (ended["status"], ended["endReason"]) == ("Finished", "exited"), ended
+    assert len([n for n in names() if n.endswith(".done")]) == 20
+
+
+def test_kill_of_the_runner_loses_no_run(own):
+    ns, runs, names = start_twenty(own)
+    own.server.runner.kill()
+    own.server.runner.wait()
+    own.server.start_runner()
+    for run in runs:
+        ended = own.get(run)
+        assert (ended["status"], ended["endReason"]) == ("Finished", "exited"), ended
+    again = own.run(ns, "slow", {"environment": {"N": "x"}})
+    assert again["status"] == "Finished"
+    wait_for(lambda: not leftovers(own.server)["cgroups"], "the groups of 21 runs are gone")
+
+
+def test_kill_of_a_supervisor_ends_its_run_with_the_reason(own):
+    _, runs, _ = start_twenty(own)
+    journals = own.server.dir / "state" / "runs"
+    victim = runs[7]
+    text = (journals / victim["id"] / "journal").read_bytes()
+    pids = [int(pid) for pid in re.findall(rb"(\d+) \d{4,}", text) if Path(f"/proc/{int(pid)}").exists()]
+    assert pids, text
+    os.kill(pids[0], signal.SIGKILL)
+    ended = own.get(victim, seconds=20)
+    assert (ended["status"], ended["endReason"]) == ("Error", "supervisorLost"), ended
+    assert ended["failureDetails"]
+    for run in runs[:7] + runs[8:]:
+        assert own.get(run)["status"] == "Finished"
+    wait_for(lambda: not leftovers(own.server)["cgroups"], "the groups are gone")
+
+
+def test_terminate_and_deadline_hold_while_the_server_is_away(own):
+    ns = own.namespace()
+    own.deploy(ns, {"capsules/c.mtr": 'maxDuration = "00:00:02"\n'})
+    run = own.get(own.start(ns, "c"), until="ready")
+    own.server.server.kill()
+    own.server.server.wait()
+    time.sleep(2.5)  # the deadline itself is what is tested
+    own.server.start_server()
+    ended = own.get(run)
+    assert (ended["status"], ended["endReason"]) == ("Finished", "timeout")
+    assert ended["runSeconds"] < 5
+
+
+def test_a_second_server_on_one_state_is_refused(own):
+    second = subprocess.run([mtserver.program("maitentod"), "--state", str(own.server.dir / "state"),
+                             "--socket", str(own.server.dir / "second.sock"), "--tcp", "",
+                             "--service-uid", str(mtserver.SERVICE_ID),
+                             "--service-gid", str(mtserver.SERVICE_ID)],
+                            capture_output=True, text=True, timeout=20, check=False)
+    assert second.returncode == 1 and "another" in second.stderr, second.stderr
+
+
+def test_many_starts_leave_no_leftovers(own):
+    ns = own.namespace()
+    own.capsule(ns, [{"command": "true"}], autoTerminate=True, **SMALL)
+    fds = lambda process: len(os.listdir(f"/proc/{process.pid}/fd"))
+    own.run(ns, "c")
+    wait_for(lambda: not leftovers(own.server)["cgroups"], "the first run is gone")
+    before = fds(own.server.server), fds(own.server.runner)
+    done = 0
+    while done < STARTS:
+        batch = [own.start(ns, "c") for _ in range(min(8, STARTS - done))]
+        for run in batch:
+            ended = own.get(run)
+            assert ended["status"] == "Finished", ended
+        done += len(batch)
+    wait_for(lambda: leftovers(own.server) == {"cgroups": [], "mounts": []}, "all groups are gone")
+    wait_for(lambda: fds(own.server.runner) <= before[1] + 2, "the runner's fds are as they were")
+    assert fds(own.server.server) <= before[0] + 4
+    locks = [p for p in Path("/run/maitento-ids").glob("*")]
+    assert len(locks) < 100
