@@ -147,9 +147,8 @@ def ns(api):
     return api.namespace()
 
 
-@pytest.fixture(scope="session")
-def mt(server):
-    """Runs mt with these arguments: a CompletedProcess with text outputs."""
+def command_line(server):
+    """mt, signed in to server: call it with arguments, get a CompletedProcess with text outputs."""
     environment = {**os.environ, **server.environment()}
     environment.pop("MAITENTO_NAMESPACE", None)
 
@@ -164,6 +163,18 @@ def mt(server):
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def mt(server):
+    return command_line(server)
+
+
+@pytest.fixture()
+def fresh_mt():
+    """mt on a server that nobody has used before."""
+    with mtserver.Server(image="slim") as own:
+        yield command_line(own)
 
 
 @pytest.fixture(scope="session")

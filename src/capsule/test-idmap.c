@@ -91,7 +91,8 @@ int main(void)
     }
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return 1;
-    (void)chmod(folder, 0777);
+    // An owner that the map does not have would make the folder read-only.
+    (void)!chown(folder, S, S);
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     make_file(dir, "root", 0);
     make_file(dir, "user", 1000);

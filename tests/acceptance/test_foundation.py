@@ -219,13 +219,13 @@ def test_020_without_it_the_capsule_stays_up_until_stopped(api, ns):
     assert ended["failureDetails"] == "stopped by admin"
 
 
-def test_021_the_tutorials_lines_work_in_their_order(mt, tutorial, server):
+def test_021_the_tutorials_lines_work_in_their_order(fresh_mt, tutorial):
     lines = (tutorial / "cli" / "sandbox.sh").read_text().splitlines()
     assert len(lines) == 7
     for line in lines:
         words = re.findall(r"\S+", line)
         assert words[0] == "mt"
-        done = mt(*words[1:], cwd=tutorial, check=0)
+        done = fresh_mt(*words[1:], cwd=tutorial, check=0)
     assert len(done.stdout.encode()) == 171
     assert "| Desk lamp | 10 | 599.00 |" in done.stdout and "Total revenue: 1489.00" in done.stdout
 
