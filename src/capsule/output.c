@@ -7,7 +7,7 @@
 
 void mt_tail_init(mt_tail *t, size_t max_chars)
 {
-    *t = (mt_tail){.max_chars = max_chars};
+    *t = (mt_tail){.max_chars = max_chars, .cap = max_chars * 4 + 4};
 }
 
 void mt_tail_done(mt_tail *t)
@@ -23,7 +23,6 @@ static void keep(mt_tail *t, const char *data, size_t len)
     size_t first;
 
     if (!t->ring && !t->lost) {
-        t->cap = t->max_chars * 4 + 4;
         t->ring = malloc(t->cap);
         t->lost = !t->ring;
     }

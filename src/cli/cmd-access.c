@@ -87,7 +87,8 @@ static int run_user_create(cli *c, mt_err **err)
         return cli_print_json(user, err);
     if (mt_json_get(user, "key"))
         (void)printf("%s\n", cli_text(user, "key"));
-    cli_note(c, "user %s made, role %s", cli_arg(c, 0), role ? role : "user");
+    cli_note(c, "user %s made, role %s%s", cli_arg(c, 0), role ? role : "user",
+             mt_json_get(user, "key") ? "; this is the key, shown this once only" : "");
     return 0;
 }
 

@@ -50,7 +50,7 @@ static void print_items(const cli *c, const mt_json *items, const char *folder)
     }
 }
 
-static int list_one(cli *c, const vfs_path *p, mt_json *all, mt_err **err)
+static int list_one(cli *c, const char *word, const vfs_path *p, mt_json *all, mt_err **err)
 {
     _cleanup_free_ char *url = vfs_url(p, "list", p->path);
     _cleanup_free_ char *whole =
@@ -69,9 +69,11 @@ static int list_one(cli *c, const vfs_path *p, mt_json *all, mt_err **err)
             return -1;
         items = mt_json_new_array();
         (void)mt_json_append(items, item);
-    }
-    if (!c->json)
+        if (!c->json)
+            print_item(c, item, word);
+    } else if (!c->json) {
         print_items(c, items, p->path);
+    }
     for (size_t i = 0; all && i < mt_json_count(items); i++)
         (void)mt_json_append(all, mt_json_ref(mt_json_at(items, i)));
     return 0;
@@ -110,7 +112,7 @@ static int run_ls(cli *c, mt_err **err)
             return -1;
         if (c->arg_count > 1 && !c->json)
             (void)printf("%s%s:\n", i ? "\n" : "", cli_arg(c, i));
-        if (list_one(c, &p, all, err) < 0)
+        if (list_one(c, cli_arg(c, i), &p, all, err) < 0)
             return -1;
     }
     return all ? cli_print_json(all, err) : 0;

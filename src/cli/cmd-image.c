@@ -4,13 +4,19 @@
 
 #include "base/clock.h"
 
+enum { SHOWN_MAX = 6 };
+
 static void add_components(mt_buf *b, const mt_json *components)
 {
-    for (size_t i = 0; i < mt_json_count(components); i++) {
+    size_t count = mt_json_count(components);
+
+    for (size_t i = 0; i < MT_MIN(count, (size_t)SHOWN_MAX); i++) {
         const mt_json *v = mt_json_at(components, i);
 
         (void)mt_buf_addf(b, "%s%s %s", i ? ", " : "", cli_text(v, "name"), cli_text(v, "version"));
     }
+    if (count > SHOWN_MAX)
+        (void)mt_buf_addf(b, " and %zu more", count - SHOWN_MAX);
 }
 
 static int run_list(cli *c, mt_err **err)
@@ -42,7 +48,7 @@ static int run_list(cli *c, mt_err **err)
 }
 
 const cli_command cli_image_commands[] = {
-    {"image-list", "", 0, 0, "list the images that capsules can name", NULL, "  mt image-list",
-     NULL, run_list},
+    {"image-list", "", 0, 0, "list the images that capsules can name",
+     "--json names all that they hold.", "  mt image-list", NULL, run_list},
     {NULL},
 };

@@ -81,6 +81,7 @@ static void vnote(const cli *c, const char *prefix, const char *fmt, va_list ap)
     if (vasprintf(&text, fmt, ap) < 0)
         return;
     cli_status_line(c, "%s", "");
+    (void)fflush(stdout); // where both go to one place they keep their order
     (void)fputs(prefix, stderr);
     cli_print_clean(stderr, text, strlen(text));
     (void)fputc('\n', stderr);
@@ -168,6 +169,7 @@ void cli_print_error(const cli *c, const mt_err *err)
     const char *sentence = mt_err_sentence(err);
 
     cli_status_line(c, "%s", "");
+    (void)fflush(stdout);
     if (c->json) {
         print_error_json(c, err);
         return;

@@ -168,6 +168,8 @@ static void set_up(CURL *e, call_state *s, sink *k, struct curl_slist *headers, 
     (void)curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
     (void)curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
     (void)curl_easy_setopt(e, CURLOPT_XFERINFODATA, s);
+    if (getenv("SSL_CERT_FILE")) // a CA of one's own; Debian's libcurl does not look by itself
+        (void)curl_easy_setopt(e, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
     if (r->read_body) {
         (void)curl_easy_setopt(e, CURLOPT_UPLOAD, 1L);
         (void)curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);

@@ -441,6 +441,8 @@ int mt_init_main(void)
     // No credential changes after this one, which would undo it.
     if (SYS2(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL) < 0)
         return 1;
+    // Executed by descriptor, it would be called by that number.
+    (void)SYS2(__NR_prctl, PR_SET_NAME, "mt-init");
     (void)SYS3(__NR_fcntl, MT_INIT_CONTROL_FD, F_SETFD, 1);
     (void)SYS3(__NR_close_range, MT_INIT_CONTROL_FD + 1, ~0u, 0);
     if (open_streams() < 0)

@@ -118,7 +118,7 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
 int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
 {
     _cleanup_exec_block_ mt_exec_block block = MT_EXEC_BLOCK_INIT;
-    mt_exec_user user;
+    mt_exec_user user = {0};
     bool is_default = mt_streq(what->command->user, "maitento");
     mt_exec_spec spec = {
         .command = mt_str_of(what->command->command),

@@ -145,7 +145,8 @@ static int tell(janitor *j, const job *what)
 {
     if (j->fd < 0)
         return -EPIPE;
-    return send(j->fd, what, sizeof(*what), MSG_NOSIGNAL) < 0 ? -errno : 0;
+    // Never waited for: a job that finds no room is told again by the periodic look.
+    return send(j->fd, what, sizeof(*what), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 // One answer and, with it, maybe an fd. 1, 0 when there is none now, negative at the end.
@@ -202,7 +203,8 @@ static void on_answer(mt_io *io, uint32_t events, void *data)
         start_again(j);
 }
 
-// The child keeps what the work needs; nothing of runs, servers or blocks.
+// The child keeps what the work needs; nothing of runs, servers or blocks. Nothing is taken out of
+// the loop: its epoll is shared with the runner.
 static void close_others(runner *r)
 {
     for (run *u = r->runs; u; u = u->next) {
@@ -212,7 +214,7 @@ static void close_others(runner *r)
     for (unsigned i = 0; i < r->netns_count; i++)
         mt_close_fd(&r->netns[i]);
     mt_close_fd(&r->listen_fd);
-    server_close_all(r);
+    server_close_fds(r);
 }
 
 static int begin(janitor *j, mt_err **err)

@@ -227,8 +227,10 @@ static int add_users(mt_build *b, accounts *a)
         (void)mt_buf_addf(&group, "%s:x:%" PRIu32 ":\n", name, id);
         (void)mt_buf_addf(&shadow, "%s:*:19000:0:99999:7:::\n", name);
     }
-    if (r == 0 && (passwd.failed || group.failed || shadow.failed))
-        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    if (passwd.failed || group.failed || shadow.failed)
+        return -ENOMEM;
     mt_build_detail(b, "/etc/passwd, /etc/group, /etc/shadow");
     if (r == 0)
         r = append(b, "etc/group", &a->group, &group, true);
@@ -256,8 +258,10 @@ int mt_step_users(mt_build *b)
     accounts a = {.passwd = MT_BUF_INIT(MT_EXEC_FILE_MAX),
                   .group = MT_BUF_INIT(MT_EXEC_FILE_MAX),
                   .next = FIRST_UID};
-    int r = read_etc(b, "etc/passwd", &a.passwd);
+    int r;
 
+    mt_build_detail(b, "/etc/passwd, /etc/group");
+    r = read_etc(b, "etc/passwd", &a.passwd);
     if (r == 0)
         r = check_default_user(b, &a);
     if (r == 0 && b->plan->user_count > 0) {

@@ -367,8 +367,9 @@ static int begin(runner *r, mt_err **err)
     r->loop = mt_loop_new();
     if (!r->loop)
         return mt_fail_oom(err);
-    if (open_host(r, err) < 0 || server_listen(r, err) < 0 || runner_mount(r, err) < 0 ||
-        watch_signals(r, err) < 0 || janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
+    if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
+        runner_mount(r, err) < 0 || janitor_start(r, err) < 0 || runs_adopt(r, err) < 0 ||
+        server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
     if (!r->sweep_timer)

@@ -159,10 +159,13 @@ void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
 // server.c: the socket for servers.
-int server_listen(runner *r, mt_err **err);
+int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
 void server_close_all(runner *r);
+void server_close_fds(runner *r); // in a fork that has nothing to do with them
+// Binds the socket while host paths are seen; servers are let in later.
+int server_bind(runner *r, mt_err **err);
 
 // purge.c
 int runner_purge(runner *r, mt_err **err);

@@ -219,7 +219,7 @@ static int bind_at(int fd, int folder_fd, const char *name)
     return bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 }
 
-int server_listen(runner *r, mt_err **err)
+int server_bind(runner *r, mt_err **err)
 {
     const char *slash = strrchr(r->o.socket, '/');
     const char *name = slash ? slash + 1 : r->o.socket;
@@ -240,10 +240,17 @@ int server_listen(runner *r, mt_err **err)
     if (b < 0)
         return mt_fail_errno(err, b, "cannot make the socket '%s'", r->o.socket);
     if (fchownat(folder_fd, name, r->o.service_uid, r->o.service_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-        fchmodat(folder_fd, name, 0600, 0) < 0 || listen(fd, RUNNER_CONNS_MAX) < 0)
+        fchmodat(folder_fd, name, 0600, 0) < 0)
         return mt_fail_errno(err, errno, "cannot open the socket '%s' for the service user",
                              r->o.socket);
     r->listen_fd = MT_TAKE_FD(fd);
+    return 0;
+}
+
+int server_listen(runner *r, mt_err **err)
+{
+    if (listen(r->listen_fd, RUNNER_CONNS_MAX) < 0)
+        return mt_fail_errno(err, errno, "cannot listen on the socket '%s'", r->o.socket);
     if (!mt_io_add(r->loop, r->listen_fd, EPOLLIN, on_accept, r))
         return mt_fail_oom(err);
     return 0;
@@ -265,6 +272,12 @@ void server_gone(runner *r, const char *run_id)
         (void)mt_put_gone(&c->out, run_id);
         flush(c);
     }
+}
+
+void server_close_fds(runner *r)
+{
+    for (conn *c = r->conns; c; c = c->next)
+        mt_close_fd(&c->fd);
 }
 
 void server_close_all(runner *r)

@@ -244,6 +244,8 @@ void sup_clients_close(supervisor *s)
 {
     mt_io_remove(s->listen_io);
     s->listen_io = NULL;
-    while (s->clients)
-        client_free(s->clients);
+    for (sup_client *c = s->clients, *next; c; c = next) {
+        next = c->next;
+        client_free(c);
+    }
 }

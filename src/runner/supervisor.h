@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The border between the runner and the supervisor of a run, which is a fork of it.
 //
-// Start, in the runner: plan validated, uid block locked, folder and journal made, cgroup and scratch
-// made, all of it journalled; then fork(), and in the child mt_supervisor_main().
+// Start, in the runner: plan validated, uid block locked, folder and journal made, cgroup and
+// scratch made, all of it journalled; then fork(), and in the child mt_supervisor_main().
 //
-// In the child, before mt_supervisor_main(): setsid() was called, the process stands in the group of
-// helpers, its signal mask is empty and its handlers are the defaults, SIGPIPE is ignored, its name
-// is "mt-supervisor", and every fd that is not named below (other runs', the runner's sockets and
-// epoll) has been closed. The child shares the runner's private mount namespace; nothing of a run is
-// ever attached in it. stdin and stdout are /dev/null, stderr is the runner's log.
+// In the child, before mt_supervisor_main(): setsid() was called, the process stands in the group
+// of helpers, its signal mask is empty and its handlers are the defaults, SIGPIPE is ignored, its
+// name is "mt-supervisor", and every fd that is not named below (other runs', the runner's sockets
+// and epoll) has been closed. The child shares the runner's private mount namespace; nothing of a
+// run is ever attached in it. stdin and stdout are /dev/null, stderr is the runner's log.
 //
 // From then on only the supervisor writes the journal. Who ends what:
-//   supervisor  kills everything in the cgroup, waits until it is empty (with a deadline), reads the
+//   supervisor  kills everything in the cgroup, waits until it is empty (with a deadline), reads
+//   the
 //               counters, appends `ended` (synced), serves it to attached servers, leaves with 0.
 //   runner      sees the pidfd, and in its janitor process kills what may be left, removes the
 //               cgroup, the scratch folder and the socket, releases the uid block, appends
@@ -29,31 +30,31 @@
 // What the runner made for one run. All fds are CLOEXEC and the supervisor's own from now on.
 typedef struct mt_run_resources {
     const char *run_id;
-    uint32_t block;       // number of the uid block
-    int block_lock_fd;    // holds its lock as long as it is open: keep it to the end
-    uint32_t uid_base;    // first of its 65,536 ids, uids and gids alike
-    int image_userns_fd;  // id map of image and layers: 0 -> base
-    int vfs_userns_fd;    // id map of file systems
-    uid_t service_uid;    // S: peers of the socket must be S or root
+    uint32_t block;      // number of the uid block
+    int block_lock_fd;   // holds its lock as long as it is open: keep it to the end
+    uint32_t uid_base;   // first of its 65,536 ids, uids and gids alike
+    int image_userns_fd; // id map of image and layers: 0 -> base
+    int vfs_userns_fd;   // id map of file systems
+    uid_t service_uid;   // S: peers of the socket must be S or root
     gid_t service_gid;
-    int run_dir_fd;       // STATE/runs/<run id> (root:S 0750)
-    int listen_fd;        // its `sock`, listening, non-blocking
-    mt_journal *journal;  // open for append
-    int journal_read_fd;  // the same file for reading (mt_journal_reader_new)
-    int image_fd;         // O_PATH, IMAGES/<digest>/root, in this mount namespace
+    int run_dir_fd;                    // STATE/runs/<run id> (root:S 0750)
+    int listen_fd;                     // its `sock`, listening, non-blocking
+    mt_journal *journal;               // open for append
+    int journal_read_fd;               // the same file for reading (mt_journal_reader_new)
+    int image_fd;                      // O_PATH, IMAGES/<digest>/root, in this mount namespace
     int layer_fds[MT_PLAN_LAYERS_MAX]; // O_PATH, in the plan's order
     int vfs_fds[MT_PLAN_MOUNTS_MAX];   // O_PATH, STATE/vfs/<id>/files, in the plan's order
-    int scratch_fd;       // O_PATH folder with `upper` and `work` owned by uid_base; -1: make a tmpfs
-                          // of limits.disk_bytes instead
+    int scratch_fd; // O_PATH folder with `upper` and `work` owned by uid_base; -1: make a tmpfs
+                    // of limits.disk_bytes instead
     uint64_t scratch_subvolume; // 0 with a tmpfs
     mt_cgroup *cgroup;
-    int netns_fd;         // a network namespace with its loopback up, owned by the initial user
-                          // namespace: setns() before the clone; -1: make a new one
+    int netns_fd; // a network namespace with its loopback up, owned by the initial user
+                  // namespace: setns() before the clone; -1: make a new one
     const mt_seccomp *seccomp;
-    int init_fd;          // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
-    int dev_fd;           // O_PATH: folder with null zero full random urandom tty (0666) and links fd
-                          // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
-                          // nosuid tmpfs: clone it with open_tree(2)
+    int init_fd; // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
+    int dev_fd;  // O_PATH: folder with null zero full random urandom tty (0666) and links fd
+                 // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
+                 // nosuid tmpfs: clone it with open_tree(2)
 } mt_run_resources;
 
 // Runs the supervisor of one run to its end and leaves the process.

@@ -99,7 +99,8 @@ static int make_folders(bed *b)
 {
     char path[128];
 
-    (void)strcpy(b->root, "/tmp/mt-bed-XXXXXX");
+    (void)snprintf(b->root, sizeof(b->root), "%.40s/mt-bed-XXXXXX",
+                   getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(b->root))
         return -1;
     for (size_t i = 0; i < 3; i++) {

@@ -10,7 +10,8 @@ enum { BED_SERVICE_ID = 61234, BED_RECORDS_MAX = 256 };
 
 typedef struct bed bed;
 
-// NULL where it cannot be made, with the reason. The environment's MT_TEST_CGROUP=v1 forces v1.
+// NULL where it cannot be made, with the reason. The environment's MT_TEST_CGROUP=v1 forces v1,
+// TMPDIR is where its folders go.
 bed *bed_new(const char *init_path, const char **ret_why);
 void bed_free(bed *b);
 // A file system of that id, empty; its files on the host are under bed_vfs_path().

@@ -162,7 +162,7 @@ static int doctor(mt_request *req, mt_reply *reply, mt_err **err)
 const mt_route mt_routes_system[] = {
     {.method = "GET", .pattern = "/v1/health", .handler = health, .flags = MT_ROUTE_OPEN},
     {.method = "GET", .pattern = "/openapi.json", .handler = openapi, .flags = MT_ROUTE_OPEN},
-    {.method = "GET", .pattern = "/v1/images", .handler = list_images},
+    {.method = "GET", .pattern = "/v1/images", .handler = list_images, .query = "limit after"},
     {.method = "GET", .pattern = "/v1/doctor", .handler = doctor},
     {0},
 };

@@ -92,6 +92,11 @@ class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 64
 
 
+class TcpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
 class Fake:
     def __init__(self, path):
         self.path = str(path)
@@ -102,7 +107,7 @@ class Fake:
         self.capsules = {"report": True, "bench": False}  # name -> autoTerminate
         self.runs = []
         self.deployed = None
-        self.server = None
+        self.server = self.tcp = None
 
     # ---- life ----
 
@@ -114,7 +119,20 @@ class Fake:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
+    def start_tcp(self, tls=None):
+        """The same on a port of the loopback, which it returns; with tls an ssl.SSLContext."""
+        self.tcp = TcpServer(("127.0.0.1", 0), Handler)
+        self.tcp.fake = self
+        if tls:
+            self.tcp.socket = tls.wrap_socket(self.tcp.socket, server_side=True)
+        threading.Thread(target=self.tcp.serve_forever, args=(0.02,), daemon=True).start()
+        return self.tcp.server_address[1]
+
     def stop(self):
+        if self.tcp:
+            self.tcp.shutdown()
+            self.tcp.server_close()
+            self.tcp = None
         if self.server:
             self.server.shutdown()
             self.server.server_close()

@@ -5,6 +5,7 @@ import pty
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -444,7 +445,7 @@ def test_ls_stat_mkdir_mv_rm(mt, fake):
     assert mt("ls").out == "/vfs/data/\n"
     assert mt("ls", "/vfs/data").out.split() == ["d/", "f", "l"]
     assert mt("ls", "-r", "/vfs/data/").out.split() == ["d/", "d/g", "f", "l"]
-    assert mt("ls", "/vfs/data/f").out == "/f\n"
+    assert mt("ls", "/vfs/data/f").out == "/vfs/data/f\n"
     assert "-> f" in mt("ls", "-l", "/vfs/data").out
     assert [i["path"] for i in json.loads(mt("ls", "--json", "/vfs/data/d", "/vfs/data/f").out)] == ["/d/g", "/f"]
     assert "size      3" in mt("stat", "/vfs/data/f").out
@@ -469,6 +470,17 @@ def test_control_characters_do_not_reach_a_terminal(fake, environment):
     subprocess.run([MT, "ls", "/vfs/data"], env={**environment, "NO_COLOR": "1"}, stdout=slave, check=True, timeout=10)
     assert os.read(master, 1000) == b"a?[31m?1m?b\r\n"
     os.close(master), os.close(slave)
+
+
+def test_vfs_delete_by_force_says_what_it_breaks(mt, fake):
+    def delete(r, m):
+        if r.query.get("force") != "true":
+            raise Problem(409, "conflict", "file system 'data' is in use: named by capsules hello")
+        return 204, None
+    fake.on("DELETE", "/v1/namespaces/work/vfs/data", delete)
+    assert "named by capsules hello" in mt("vfs-delete", "data", code=5).err
+    done = mt("vfs-delete", "data", "--force")
+    assert "warning: file system 'data' is in use" in done.err and "deleted" in done.err
 
 
 # ---- projects ----
@@ -730,3 +742,82 @@ def test_over_tcp_a_host_header_and_a_key(environment):
         thread.join(10)
     assert done.stdout == b"ada (user)\n"
     assert f"Host: 127.0.0.1:{port}\r\n".encode() in seen[0] and b"Authorization: Bearer mt_x\r\n" in seen[0]
+
+
+# ---- https and proxies, by libcurl ----
+
+needs_curl = pytest.mark.skipif("capsule" in MT, reason="this build is without libcurl")
+
+
+@pytest.fixture()
+def https(fake, tmp_path):
+    """The fake behind TLS: the environment that reaches it."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem", "-out",
+                    tmp_path / "cert.pem"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    port = fake.start_tcp(context)
+    return {"MAITENTO_URL": f"https://localhost:{port}/", "SSL_CERT_FILE": str(tmp_path / "cert.pem")}
+
+
+def use_files(mt, tree, tmp_path, env):
+    (tmp_path / "f").write_bytes(b"x" * 1_000_000)
+    mt("cp", "f", "/vfs/data/f", env=env)
+    mt("cp", "-", "/vfs/data/g", env=env, stdin=b"y" * 1_000_000)
+    assert tree == {b"/f": b"x" * 1_000_000, b"/g": b"y" * 1_000_000}
+    mt("cp", "/vfs/data/g", "back", env=env)
+    assert (tmp_path / "back").read_bytes() == tree[b"/g"]
+    assert mt("cat", "/vfs/data/f", env=env).stdout == tree[b"/f"]
+    mt("cat", "/vfs/data/none", env=env, code=3)
+    mt("mkdir", "/vfs/data/d", env=env)
+    mt("rm", "/vfs/data/d", env=env)
+    (tmp_path / "empty").write_bytes(b"")
+    mt("cp", "empty", "/vfs/data/e", env=env)
+    assert tree[b"/e"] == b"" and b"/d" not in tree
+
+
+@needs_curl
+def test_https(mt, fake, https, tmp_path):
+    tree = vfs(fake)
+    assert "ada" in mt("whoami", env={**https, "MAITENTO_API_KEY": "mt_good"}).out
+    assert fake.requests[-1].headers["Authorization"] == "Bearer mt_good"
+    mt("whoami", env={**https, "MAITENTO_API_KEY": "mt_bad"}, code=4)
+    use_files(mt, tree, tmp_path, https)
+    finish_next(fake)
+    assert "Finished" in mt("capsule-start", "report", env=https).err
+
+
+@needs_curl
+def test_https_checks_the_certificate(mt, https, tmp_path):
+    del https["SSL_CERT_FILE"]
+    done = mt("whoami", env=https, code=6)
+    assert "certificate" in done.err
+
+
+@needs_curl
+def test_https_cut_off(mt, fake, https):
+    def cut(r, m):
+        raise Cut
+    fake.on("GET", "/v1/whoami", cut)
+    fake.on("POST", "/v1/namespaces", cut)
+    assert json.loads(mt("whoami", "--json", env=https, code=6).err)["code"] == "unreachable"
+    assert json.loads(mt("namespace-create", "x", "--json", env=https, code=6).err)["code"] == "outcomeUnknown"
+
+
+@needs_curl
+def test_a_proxy_for_http(mt, fake, tmp_path):
+    tree = vfs(fake)
+    env = {"MAITENTO_URL": "http://maitento.test:1234", "http_proxy": f"http://127.0.0.1:{fake.start_tcp()}"}
+    assert "ada" in mt("whoami", env=env).out
+    assert fake.requests[-1].headers["Host"] == "maitento.test:1234"
+    use_files(mt, tree, tmp_path, env)
+    # What is on this machine never goes through it.
+    mt("whoami", env={**env, "MAITENTO_URL": "http://127.0.0.1:1"}, code=6)
+
+
+def test_a_post_that_is_cut_off_is_unknown(mt, fake):
+    def cut(r, m):
+        raise Cut
+    fake.on("POST", "/v1/namespaces", cut)
+    assert "outcomeUnknown" in mt("namespace-create", "x", "--json", code=6).err

@@ -112,7 +112,7 @@ def test_o21_odd_names_round_trip_from_outside(api, work):
 
 
 def test_o21_a_name_that_is_no_utf8_is_listed_escaped_and_can_be_used(api, work):
-    inside(api, work, "cd /mnt/work; printf x > $'bad\\xff'")
+    inside(api, work, "cd /mnt/work; printf x > \"$(printf 'bad\\377')\"")
     item = api.call("GET", api.files(work, "work", "/", "list"))["items"][0]
     assert item["nameEscaped"] and item["name"] == "bad%FF"
     assert api.read(work, "work", b"/bad\xff") == b"x"

@@ -100,9 +100,10 @@ class Answer:
         elif self.headers.get("transfer-encoding") == "chunked":
             self.chunked(s, data)
         else:
+            pieces = [data]
             while chunk := s.recv(65536):
-                data += chunk
-            self.body, self.rest = data, b""
+                pieces.append(chunk)
+            self.body, self.rest = b"".join(pieces), b""
 
     @staticmethod
     def more(s):
@@ -111,7 +112,7 @@ class Answer:
         return data
 
     def chunked(self, s, data):
-        body = b""
+        pieces = []
         while True:
             while b"\r\n" not in data:
                 data += self.more(s)
@@ -119,10 +120,11 @@ class Answer:
             n = int(size, 16)
             while len(data) < n + 2:
                 data += self.more(s)
-            body, data = body + data[:n], data[n + 2:]
+            pieces.append(data[:n])
+            data = data[n + 2:]
             if n == 0:
                 break
-        self.body, self.rest = body, data
+        self.body, self.rest = b"".join(pieces), data
 
     def problem(self):
         assert self.headers["content-type"] == "application/problem+json", self.headers

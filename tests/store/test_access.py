@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may do what over HTTP: sign-in, users, keys, namespaces and members (field case O-32)."""
 import http.client
 import itertools

@@ -1,6 +1,7 @@
 """The file routes of a server that has no runner: shapes, conditions, ranges, hostile content, ends.
 What capsules plant is planted here by plain calls on the folder that they would have mounted."""
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools"))
 import mtserver  # noqa: E402
 
 SERVICE = 61234
+_numbers = itertools.count(1)
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -128,8 +130,7 @@ def server():
 
 @pytest.fixture()
 def vfs(server, request):
-    return Vfs(server, "ns", request.node.name.lower().replace("[", ".").replace("]", "")
-               .replace("_", "-")[:50])
+    return Vfs(server, "ns", f"{request.function.__name__[:40]}.{next(_numbers)}")
 
 
 # ---- file systems ----
@@ -199,7 +200,8 @@ def test_errors(server, vfs):
 
 
 @pytest.mark.parametrize("raw", ["/../x", "/a/../../x", "..%2fx", "%2e%2e/x", "%252e%252e/x", "x", "",
-                                 "/a%00b", "/" + "n" * 256, "/d" * 2048])
+                                 "/a%00b", "/" + "n" * 256, "/d" * 2048],
+                         ids=itertools.count())
 def test_paths_that_are_refused(server, vfs, raw):
     before = sorted(p.name for p in vfs.folder.rglob("*"))
     for method, what in (("GET", "files"), ("PUT", "files"), ("DELETE", "files"), ("GET", "stat"),
@@ -339,7 +341,7 @@ def test_growing_shrinking_and_sparse_files(server, vfs):
 
     def grow():
         with open(path, "ab") as f:
-            while not stop.is_set() and f.tell() < 1 << 28:
+            while not stop.is_set() and f.tell() < 1 << 25:
                 f.write(b"y" * 65536)
     thread = threading.Thread(target=grow)
     thread.start()
@@ -495,4 +497,6 @@ def test_an_upload_of_some_size_is_not_held_in_memory(server, vfs):
     while data := answer.read(1 << 20):
         total += len(data)
     connection.close()
-    assert total == 200 << 20 and peak() - before < 32 * 1024
+    assert total == 200 << 20
+    if "libasan" not in Path(f"/proc/{server.process.pid}/maps").read_text():  # it keeps what was freed
+        assert peak() - before < 32 * 1024

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/tap.h"
+#include "server/config.h"
+#include "server/pool.h"
+#include "server/router.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+// The code name of what a lookup gives: "notFound", …, or the pattern that was found.
+static const char *look(const char *method, const char *path, mt_arena *arena, mt_request *req,
+                        char **allow)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    const mt_route *route;
+
+    if (mt_route_find(method, path, arena, &route, req, allow, &err) < 0)
+        return mt_code_name(mt_err_code(err));
+    return route->pattern;
+}
+
+static void test_router(void)
+{
+    _cleanup_arena_ mt_arena *arena = mt_arena_new(1 << 20);
+    mt_request req = {.arena = arena};
+    char *allow = NULL;
+
+    CHECK_STR(look("GET", "/v1/health", arena, &req, &allow), "/v1/health");
+    CHECK_STR(look("HEAD", "/v1/health", arena, &req, &allow), "/v1/health");
+    CHECK_STR(look("GET", "/v1/health/", arena, &req, &allow), "notFound");
+    CHECK_STR(look("GET", "/v1//health", arena, &req, &allow), "notFound");
+    CHECK_STR(look("GET", "v1/health", arena, &req, &allow), "notFound");
+    CHECK_STR(look("GET", "", arena, &req, &allow), "notFound");
+    CHECK_STR(look("GET", "*", arena, &req, &allow), "notFound");
+    CHECK_STR(look("DELETE", "/v1/health", arena, &req, &allow), "methodNotAllowed");
+    CHECK_STR(allow, "GET, HEAD");
+    CHECK_STR(look("GET", "/v1/capsule-runs/a%2Fb", arena, &req, &allow), "/v1/capsule-runs/{id}");
+    CHECK_STR(mt_param_dup(&req, "id"), "a/b");
+    CHECK_INT(mt_param(&req, "no-such").len, 0);
+    CHECK_STR(look("GET", "/v1/capsule-runs/%", arena, &req, &allow), "badPath");
+    CHECK_STR(look("GET", "/v1/capsule-runs/%4", arena, &req, &allow), "badPath");
+    CHECK_STR(look("GET", "/v1/capsule-runs/%00", arena, &req, &allow), "badPath");
+    CHECK_STR(look("GET", "/v1/capsule-runs/%+1", arena, &req, &allow), "badPath");
+    CHECK_STR(look("GET", "/v1/capsule-runs/", arena, &req, &allow), "notFound");
+}
+
+// The tables themselves: every row is whole, and no two rows answer one request.
+static void test_tables(void)
+{
+    bool whole = true, unique = true;
+    const mt_route *r, *other;
+
+    for (size_t i = 0; (r = mt_route_at(i)) != NULL; i++) {
+        whole = whole && r->handler && r->pattern && r->pattern[0] == '/' &&
+                strcmp(r->method, "HEAD") != 0;
+        if ((r->flags & MT_ROUTE_WAIT) && !strstr(r->pattern, "{id}"))
+            whole = false;
+        for (size_t j = 0; j < i && (other = mt_route_at(j)) != NULL; j++)
+            if (strcmp(r->method, other->method) == 0 && strcmp(r->pattern, other->pattern) == 0)
+                unique = false;
+    }
+    CHECK(whole);
+    CHECK(unique);
+}
+
+static const char *configure(char **argv, int argc, mt_config *c, char text[256])
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    if (mt_config_parse(argc, argv, c, &err) == 0)
+        return "ok";
+    (void)snprintf(text, 256, "%s", mt_err_sentence(err));
+    return text;
+}
+#define CONFIGURE(...)                                      \
+    configure((char *[]){(char *)"maitentod", __VA_ARGS__}, \
+              (int)MT_ARRAY_SIZE(((char *[]){(char *)"maitentod", __VA_ARGS__})), &c, text)
+
+static void test_config(void)
+{
+    char file[] = "/tmp/test-server-XXXXXX", text[256];
+    int fd = mkstemp(file);
+    mt_config c;
+
+    CHECK_STR(CONFIGURE((char *)"--memory", (char *)"512MiB"), "ok");
+    CHECK_INT(c.limits.defaults.memory_bytes, 512 << 20);
+    CHECK_STR(c.tcp, "127.0.0.1:7420");
+    CHECK_STR(CONFIGURE((char *)"--memory=1GB"), "--memory must be " MT_SIZE_GRAMMAR);
+    CHECK_STR(CONFIGURE((char *)"--memry=1GiB"), "no option 'memry': did you mean 'memory'?");
+    CHECK_STR(CONFIGURE((char *)"--state"), "--state needs a value");
+    CHECK_STR(CONFIGURE((char *)"--help=x"), "--help takes no value");
+    CHECK_STR(CONFIGURE((char *)"state"), "'state' is no option: see --help");
+    CHECK_STR(CONFIGURE((char *)"--instance", (char *)"A/b"), "--instance must be [a-z0-9-]{1,32}");
+    CHECK_STR(CONFIGURE((char *)"--service-uid", (char *)"0"),
+              "--service-uid must be a whole number from 1 to 1878982655");
+    CHECK(dprintf(fd, "# comment\n\npids = 99\nallow-host = mt.example\n") > 0);
+    CHECK_STR(CONFIGURE((char *)"--config", file, (char *)"--pids-max", (char *)"128"), "ok");
+    CHECK_INT(c.limits.defaults.pids, 99);
+    CHECK_STR(c.hosts[3], "mt.example");
+    CHECK(dprintf(fd, "no equals\n") > 0);
+    (void)CONFIGURE((char *)"--config", file);
+    CHECK(strstr(text, ":5: a line is `name = value`") != NULL);
+    (void)unlink(file);
+    mt_close_fd(&fd);
+}
+
+struct count {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int done;
+};
+
+static void work(void *data)
+{
+    struct count *c = data;
+
+    (void)pthread_mutex_lock(&c->lock);
+    c->done++;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+static void test_pool(void)
+{
+    struct count c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    mt_pool *pool = NULL;
+
+    CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
+    for (int i = 0; i < 1000; i++)
+        if (mt_pool_run(pool, work, &c) < 0)
+            break;
+    (void)pthread_mutex_lock(&c.lock);
+    while (c.done < 1000)
+        (void)pthread_cond_wait(&c.changed, &c.lock);
+    (void)pthread_mutex_unlock(&c.lock);
+    CHECK_INT(c.done, 1000);
+    mt_pool_free(pool);
+}
+
+int main(void)
+{
+    test_router();
+    test_tables();
+    test_config();
+    test_pool();
+    return TAP_DONE();
+}
