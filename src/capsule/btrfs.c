@@ -71,6 +71,24 @@ int mt_btrfs_forget(int fs_fd, uint64_t subvolume)
     return result(ioctl(fs_fd, BTRFS_IOC_QGROUP_CREATE, &args));
 }
 
+int mt_btrfs_groups(int fs_fd)
+{
+    struct btrfs_ioctl_fs_info_args info = {0};
+    const uint8_t *u = info.fsid;
+    char path[96];
+    int fd;
+
+    if (ioctl(fs_fd, BTRFS_IOC_FS_INFO, &info) < 0)
+        return -errno;
+    (void)snprintf(path, sizeof(path),
+                   "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+                   "%02x%02x%02x%02x%02x%02x/qgroups",
+                   u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+                   u[13], u[14], u[15]);
+    fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 // The loop device's file is told by device and inode, which no rename or hard link can hide.
 static int bound_to(const char *path, const struct stat *file, int *ret_fd)
 {

@@ -16,6 +16,9 @@ int mt_btrfs_limit(int fs_fd, uint64_t subvolume, uint64_t bytes);
 // Forgets the quota group of a deleted subvolume; -EBUSY while it is still being cleaned.
 int mt_btrfs_forget(int fs_fd, uint64_t subvolume);
 
+// The folder in sysfs that shows quota groups: its fd or negative errno.
+int mt_btrfs_groups(int fs_fd);
+
 // The loop device on this file: the one that is bound to it already, else a new one (*ret_new),
 // which goes away with its last user. Never a second one on the same file: two caches over one file
 // system destroy it. *ret_fd keeps it; path gets "/dev/loopN".

@@ -29,7 +29,8 @@ struct mt_scratch {
     char reason[512];
     int file_fd; // locked: one runner, one scratch disk
     int loop_fd;
-    int root_fd; // the mount
+    int root_fd;   // the mount
+    int groups_fd; // /sys/fs/btrfs/<id>/qgroups, or -1
     int root_dir_fd, runs_fd, ready_fd, dead_fd;
     uint64_t dead_seq, ready_seq;
     uint64_t forget[FORGET_MAX]; // janitor only
@@ -222,6 +223,7 @@ static int open_folders(mt_scratch *s, mt_err **err)
     r = s->root_dir_fd < 0 ? -errno : mt_btrfs_quota_on(s->root_dir_fd);
     if (r < 0 && r != -EEXIST)
         return mt_fail_errno(err, r, "cannot turn on quotas on the scratch disk");
+    s->groups_fd = mt_btrfs_groups(s->root_dir_fd);
     s->runs_fd = open_folder(s->root_dir_fd, "runs");
     s->ready_fd = open_folder(s->root_dir_fd, "ready");
     s->dead_fd = open_folder(s->root_dir_fd, "dead");
@@ -234,6 +236,7 @@ static void close_fds(mt_scratch *s)
 {
     mt_close_fd(&s->root_fd);
     mt_close_fd(&s->root_dir_fd);
+    mt_close_fd(&s->groups_fd);
     mt_close_fd(&s->runs_fd);
     mt_close_fd(&s->ready_fd);
     mt_close_fd(&s->dead_fd);
@@ -272,8 +275,8 @@ int mt_scratch_open(const mt_scratch_options *o, mt_scratch **ret, mt_err **err)
 
     if (!s)
         return mt_fail_oom(err);
-    s->file_fd = s->loop_fd = s->root_fd = s->root_dir_fd = s->runs_fd = s->ready_fd = s->dead_fd =
-        -1;
+    s->file_fd = s->loop_fd = s->root_fd = s->root_dir_fd = s->groups_fd = s->runs_fd =
+        s->ready_fd = s->dead_fd = -1;
     if (o->force_tmpfs)
         (void)mt_fail(&why, MT_E_UNAVAILABLE, "tmpfs was asked for");
     else if (open_file(o, &s->file_fd, &why) == 0 && attach(s, o, &why) == 0 &&
@@ -417,6 +420,28 @@ int mt_scratch_make(mt_scratch *s, const char *run_id, uint64_t disk_bytes, uint
     *ret_fd = MT_TAKE_FD(path_fd);
     *ret_subvolume = id;
     return 0;
+}
+
+int mt_scratch_usage_fd(const mt_scratch *s, uint64_t subvolume)
+{
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "0_%llu/referenced", (unsigned long long)subvolume);
+    return s->groups_fd < 0 ? -1 : openat(s->groups_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+bool mt_scratch_met(int usage_fd, uint64_t disk_bytes)
+{
+    char text[32];
+    ssize_t n = usage_fd < 0 ? -1 : pread(usage_fd, text, sizeof(text) - 1, 0);
+    uint64_t used, margin = MT_MAX((uint64_t)2 << 20, disk_bytes / 64);
+
+    if (n <= 0)
+        return false;
+    n -= text[n - 1] == '\n';
+    // The write that is refused may be larger than what is left.
+    return mt_parse_u64((mt_str){text, (size_t)n}, UINT64_MAX, &used) &&
+           used + margin >= disk_bytes;
 }
 
 static unsigned count_entries(int dirfd, char first)

@@ -38,6 +38,11 @@ void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_fr
 // mt_scratch_over().
 int mt_scratch_make(mt_scratch *s, const char *run_id, uint64_t disk_bytes, uint32_t uid_base,
                     int *ret_fd, uint64_t *ret_subvolume, mt_err **err);
+// What tells how much a run has written, without privileges: an fd of the caller's, or -1.
+int mt_scratch_usage_fd(const mt_scratch *s, uint64_t subvolume);
+// Whether what was written came up against the limit. The file system counts at its commits, and
+// commits when somebody is refused.
+bool mt_scratch_met(int usage_fd, uint64_t disk_bytes);
 // Makes ready-made ones until `count` are there; at most one per call. 1: made one, 0: enough.
 int mt_scratch_fill(mt_scratch *s, unsigned count);
 // Gives the run's folder to the janitor; none there is fine.

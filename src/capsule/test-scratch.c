@@ -100,10 +100,18 @@ static void test_run(mt_scratch *s)
     CHECK(subvolume > 255);
     CHECK(fstatat(fd, "upper", &st, 0) == 0 && st.st_uid == BASE && (st.st_mode & 07777) == 0755);
     CHECK(fstatat(fd, "work", &st, 0) == 0 && st.st_gid == BASE);
-    CHECK_INT(mt_scratch_make(s, id, 32 << 20, BASE, &again, &subvolume, NULL), -1);
+    CHECK_INT(mt_scratch_make(s, id, 32 << 20, BASE, &again, &bytes, NULL), -1);
     written = fill_up(fd, BASE, &why);
     CHECK(written > (20 << 20) && written <= (32 << 20));
     CHECK_INT(why, EDQUOT);
+    {
+        _cleanup_close_ int usage = mt_scratch_usage_fd(s, subvolume);
+
+        CHECK(usage >= 0);
+        CHECK(mt_scratch_met(usage, 32 << 20));
+        CHECK(!mt_scratch_met(usage, 64 << 20));
+        CHECK(!mt_scratch_met(-1, 1));
+    }
     mt_scratch_space(s, &bytes, &free_bytes);
     CHECK(bytes == 512 << 20 && free_bytes < bytes);
     CHECK_INT(mt_scratch_drop(s, id), 0);

@@ -39,37 +39,42 @@ static mt_http_span span(const char *data, mt_str s)
     return (mt_http_span){(uint32_t)(s.data - data), (uint32_t)s.len};
 }
 
+static bool over_limit(const mt_http_head *h, size_t at)
+{
+    return h->stage_ == STAGE_START ? at - h->line_ > h->max_line_
+                                    : at - h->headers_ > h->max_header_bytes_;
+}
+
+static mt_http_progress too_long(mt_http_head *h)
+{
+    if (h->stage_ == STAGE_START)
+        return wrong(h, MT_E_URI_TOO_LONG, "the first line of the request is too long");
+    return wrong(h, MT_E_HEADERS_TOO_LARGE, "the header fields are too long together");
+}
+
 // Looks for the CRLF that ends the line which begins at line_. WHOLE: *ret_end is the offset of its
 // CR. Control bytes are refused here, in whole lines and in the beginnings of lines alike, so that
 // what is no HTTP at all (a TLS hello) is told at its first bytes.
 static mt_http_progress find_line(mt_http_head *h, const char *data, size_t len, size_t *ret_end)
 {
-    for (size_t i = h->scan_; i < len; i++) {
+    for (; h->scan_ < len; h->scan_++) {
+        size_t i = h->scan_;
+
+        if (over_limit(h, i))
+            return too_long(h);
         if (mt_http_is_(data[i], MT_HTTP_C_LINE))
             continue;
-        h->scan_ = i;
-        if (data[i] == '\r' && i + 1 == len)
-            return MT_HTTP_MORE;
-        if (data[i] == '\r' && data[i + 1] == '\n') {
-            *ret_end = i;
-            return MT_HTTP_WHOLE;
-        }
         if (data[i] == '\n')
             return bad(h, "a line ends with LF alone: lines end with CR LF");
-        if (data[i] == '\r')
+        if (data[i] != '\r')
+            return bad(h, "a control byte in the head of the message");
+        if (i + 1 == len)
+            return MT_HTTP_MORE;
+        if (data[i + 1] != '\n')
             return bad(h, "a CR without LF after it");
-        return bad(h, "a control byte in the head of the message");
+        *ret_end = i;
+        return MT_HTTP_WHOLE;
     }
-    h->scan_ = MT_MAX(h->scan_, len);
-    return MT_HTTP_MORE;
-}
-
-static mt_http_progress check_limits(mt_http_head *h)
-{
-    if (h->stage_ == STAGE_START && h->scan_ - h->line_ > h->max_line_)
-        return wrong(h, MT_E_URI_TOO_LONG, "the first line of the request is too long");
-    if (h->stage_ == STAGE_FIELDS && h->scan_ - h->headers_ > h->max_header_bytes_)
-        return wrong(h, MT_E_HEADERS_TOO_LARGE, "the header fields are too long together");
     return MT_HTTP_MORE;
 }
 
@@ -400,9 +405,7 @@ mt_http_progress mt_http_head_parse(mt_http_head *h, const char *data, size_t le
         mt_str line;
 
         p = find_line(h, data, len, &end);
-        if (p == MT_HTTP_WRONG || check_limits(h) == MT_HTTP_WRONG)
-            return MT_HTTP_WRONG;
-        if (p == MT_HTTP_MORE)
+        if (p != MT_HTTP_WHOLE)
             return p;
         line = (mt_str){data + h->line_, end - h->line_};
         h->line_ = h->scan_ = end + 2;

@@ -253,7 +253,8 @@ static void test_limits(void)
     (void)snprintf(text + 8193 - 9, 64, " HTTP/1.1\r\nHost: a\r\n\r\n");
     CHECK_INT(parse_split(&h, text, strlen(text), 0), MT_HTTP_WRONG);
     CHECK_INT(h.wrong, MT_E_URI_TOO_LONG);
-    CHECK_INT(parse_split(&h, text, 8193, 0), MT_HTTP_WRONG);
+    CHECK_INT(parse_split(&h, text, 8193, 0), MT_HTTP_MORE);
+    CHECK_INT(parse_split(&h, text, 8194, 0), MT_HTTP_WRONG);
     CHECK_INT(h.wrong, MT_E_URI_TOO_LONG);
 
     // Fields: 100 fit.

@@ -5,11 +5,14 @@
 // started again when it dies itself; unfinished jobs are then told again.
 #include "runner/runner.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -98,6 +101,9 @@ static bool more_waits(int fd, int timeout_ms)
     return poll(&p, 1, timeout_ms) > 0;
 }
 
+// Deleting and filling wait for a quiet moment, but not for ever.
+enum { QUIET_MS = 15, LONGEST_MS = 500 };
+
 // When nothing waits: deleting first, as it gives space back, then filling up.
 static void idle(runner *r, int fd)
 {
@@ -116,9 +122,10 @@ static void leave_signals(void)
 
 MT_NORETURN static void work(runner *r, int fd)
 {
-    bool dirty = true;
+    int64_t since = 0; // when there began to be something to do in a quiet moment; 0: nothing is
 
     (void)prctl(PR_SET_NAME, "mt-janitor");
+    (void)setpriority(PRIO_PROCESS, 0, 5); // starts come first
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == 1)
         _exit(0);
@@ -127,9 +134,10 @@ MT_NORETURN static void work(runner *r, int fd)
         job j;
         ssize_t n;
 
-        if (dirty && !more_waits(fd, 2)) {
+        if (since &&
+            (!more_waits(fd, QUIET_MS) || mt_monotonic_us() - since > LONGEST_MS * 1000LL)) {
             idle(r, fd);
-            dirty = false;
+            since = 0;
         }
         n = recv(fd, &j, sizeof(j), 0);
         if (n < 0 && errno == EINTR)
@@ -137,7 +145,7 @@ MT_NORETURN static void work(runner *r, int fd)
         if (n != sizeof(j))
             _exit(0);
         do_job(r, fd, &j);
-        dirty = true;
+        since = since ? since : mt_monotonic_us();
     }
 }
 

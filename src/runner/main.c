@@ -367,6 +367,9 @@ static int begin(runner *r, mt_err **err)
     r->loop = mt_loop_new();
     if (!r->loop)
         return mt_fail_oom(err);
+    r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
+    if (!r->refill_timer)
+        return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0 || janitor_start(r, err) < 0 || runs_adopt(r, err) < 0 ||
         server_listen(r, err) < 0)
@@ -375,7 +378,7 @@ static int begin(runner *r, mt_err **err)
     if (!r->sweep_timer)
         return mt_fail_oom(err);
     mt_timer_in_ms(r->sweep_timer, LOOK_AGAIN_MS);
-    janitor_ask_netns(r->janitor, RUNNER_NETNS_POOL);
+    start_refill_later(r);
     return 0;
 }
 

@@ -17,8 +17,8 @@
 #include "runner/supervisor.h"
 
 enum {
-    RUNNER_NETNS_POOL = 8,
-    RUNNER_READY_SCRATCH = 8,
+    RUNNER_NETNS_POOL = 16,
+    RUNNER_READY_SCRATCH = 16,
     RUNNER_CONNS_MAX = 16,
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
 };
@@ -96,6 +96,8 @@ struct runner {
     conn *conns;
     unsigned conn_count;
     mt_timer *sweep_timer;
+    mt_timer *refill_timer;
+    bool refill_armed;
 };
 
 // mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
@@ -138,6 +140,8 @@ void janitor_forget_run(runner *r, const char *run_id);
 int janitor_make_netns(void); // fd or negative errno
 
 // start.c
+void start_refill_later(runner *r); // the pools, in a quiet moment
+void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
 
 // runs.c: the list, adoption, deaths, sweeps.

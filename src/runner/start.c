@@ -14,11 +14,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+enum { REFILL_MS = 50, REFILL_LOW_MS = 4 };
+
 static void resources_init(mt_run_resources *s)
 {
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
+    s->disk_usage_fd = -1;
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
@@ -28,8 +31,9 @@ static void resources_init(mt_run_resources *s)
 // Closes what was this run's own; the block's lock stays with the caller.
 static void resources_close(mt_run_resources *s)
 {
-    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd, &s->listen_fd,
-                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd, &s->netns_fd};
+    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd,   &s->run_dir_fd,
+                  &s->listen_fd,       &s->journal_read_fd, &s->image_fd,
+                  &s->scratch_fd,      &s->netns_fd,        &s->disk_usage_fd};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);
@@ -136,8 +140,11 @@ static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err 
         return 0;
     if (journal_resource(s->journal, MT_RESOURCE_SCRATCH, p->run_id, err) < 0)
         return -1;
-    return mt_scratch_make(r->scratch, p->run_id, p->limits.disk_bytes, s->uid_base, &s->scratch_fd,
-                           &s->scratch_subvolume, err);
+    if (mt_scratch_make(r->scratch, p->run_id, p->limits.disk_bytes, s->uid_base, &s->scratch_fd,
+                        &s->scratch_subvolume, err) < 0)
+        return -1;
+    s->disk_usage_fd = mt_scratch_usage_fd(r->scratch, s->scratch_subvolume);
+    return 0;
 }
 
 static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
@@ -168,10 +175,20 @@ static int compare_fds(const void *a, const void *b)
 static void close_foreign(const mt_run_resources *s)
 {
     int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
-        s->block_lock_fd, s->image_userns_fd, s->vfs_userns_fd, s->run_dir_fd,
-        s->listen_fd,     s->journal_read_fd, s->image_fd,      s->scratch_fd,
-        s->netns_fd,      s->init_fd,         s->dev_fd,        mt_journal_fd(s->journal)};
-    size_t count = 12;
+        s->block_lock_fd,
+        s->image_userns_fd,
+        s->vfs_userns_fd,
+        s->run_dir_fd,
+        s->listen_fd,
+        s->journal_read_fd,
+        s->image_fd,
+        s->scratch_fd,
+        s->netns_fd,
+        s->init_fd,
+        s->dev_fd,
+        s->disk_usage_fd,
+        mt_journal_fd(s->journal)};
+    size_t count = 13;
     unsigned from = 3;
 
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
@@ -277,13 +294,27 @@ static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err
     return 0;
 }
 
-static void refill(runner *r)
+void start_on_refill(mt_timer *t, void *data)
 {
+    runner *r = data;
     unsigned have = r->netns_count + r->netns_asked;
 
+    r->refill_armed = false;
     if (have < RUNNER_NETNS_POOL)
         janitor_ask_netns(r->janitor, RUNNER_NETNS_POOL - have);
     janitor_ask_scratch(r->janitor);
+}
+
+// Not at once: what is made ahead would compete with the start for which it was taken. A pool that
+// is half empty waits less.
+void start_refill_later(runner *r)
+{
+    bool low = r->netns_count < RUNNER_NETNS_POOL / 2;
+
+    if (r->refill_armed)
+        return;
+    r->refill_armed = true;
+    mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
 int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err **err)
@@ -315,6 +346,6 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
     }
     memcpy(ret_id, p->run_id, 37);
     resources_close(&s);
-    refill(r);
+    start_refill_later(r);
     return 0;
 }

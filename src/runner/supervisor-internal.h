@@ -76,6 +76,9 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
 // The startup commands are through.
 void sup_started(supervisor *s);
 
+// supervisor-seal.c
+void sup_seal(supervisor *s); // the machine stands: gives up what is not needed any more
+
 // supervisor-startup.c
 int sup_startup_init(supervisor *s);
 void sup_startup_begin(supervisor *s); // mt-init is ready

@@ -10,12 +10,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 enum {
@@ -260,23 +257,6 @@ static void on_pid(mt_io *io, uint32_t events, void *data)
         machine_died(s, status);
 }
 
-// From here on nothing needs more than signals, the groups and sockets that are open already.
-// As user 0 without capabilities the process still owns the groups' files.
-static void drop_privileges(void)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-
-    for (int cap = 0; cap < 64; cap++) {
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno == EINVAL)
-            break;
-    }
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    data[0].effective = data[0].permitted = 1u << CAP_KILL;
-    if (syscall(SYS_capset, &head, data) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        mt_log_plain(MT_LOG_WARNING, "a supervisor could not drop its privileges");
-}
-
 static void close_makings(supervisor *s)
 {
     mt_run_resources *res = s->res;
@@ -313,8 +293,8 @@ static void machine_ready(supervisor *s)
         record_phase(s, "init", (uint64_t)(s->ready_us - s->executed_us));
     record_phase(s, "machine", (uint64_t)(s->ready_us - m->began_us));
     s->state = SUP_STARTING;
-    drop_privileges();
     close_makings(s);
+    sup_seal(s);
     sup_clients_pump(s);
     sup_startup_begin(s);
 }

@@ -47,6 +47,7 @@ typedef struct mt_run_resources {
     int scratch_fd; // O_PATH folder with `upper` and `work` owned by uid_base; -1: make a tmpfs
                     // of limits.disk_bytes instead
     uint64_t scratch_subvolume; // 0 with a tmpfs
+    int disk_usage_fd;          // for mt_scratch_met(); -1 with a tmpfs or where it cannot be known
     mt_cgroup *cgroup;
     int netns_fd; // a network namespace with its loopback up, owned by the initial user
                   // namespace: setns() before the clone; -1: make a new one

@@ -546,8 +546,7 @@ static void test_isolation(void)
         "/proc/self/cwd/../../../../../work; true");
     say(out);
     // One root, and of the host's files those of the mount alone.
-    CHECK(!strstr(out, "mt_bed") && count_of(out, " / / ") == 1 &&
-          count_of(out, "/tmp/mt-bed") == 1);
+    CHECK(count_of(out, " / / ") == 1 && count_of(out, "/mt-bed") == 1);
     CHECK(!strstr(out, "/var/cache") && !strstr(out, "ext4 ") == !strstr(out, "/mnt/data"));
     CHECK(strstr(out, "mount: ") || strstr(out, "ermission denied"));
     out = shell("maitento",
@@ -708,7 +707,7 @@ static void test_privileges(void)
     (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)run.pid);
     CHECK_INT(mt_read_file(AT_FDCWD, path, &text), 0);
     CHECK(strstr(mt_buf_str(&text), "CapEff:\t0000000000000020\nCapBnd:\t0000000000000000\n"));
-    CHECK(strstr(mt_buf_str(&text), "NoNewPrivs:\t1\n"));
+    CHECK(strstr(mt_buf_str(&text), "NoNewPrivs:\t1\nSeccomp:\t2\n"));
     send_terminate(&run, "ann", 1);
     bed_finish(&run, 5000, &r);
     CHECK_INT(r.end.reason, MT_END_TERMINATED);

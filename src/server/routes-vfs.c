@@ -126,7 +126,7 @@ static int delete_vfs(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_err_ mt_err *left = NULL;
     mt_vfs_record record;
-    bool force;
+    bool force = false;
 
     if (find_record(req, MT_MAY_DELETE, &record, err) < 0 ||
         mt_query_bool(req, "force", &force, err) < 0 ||
@@ -501,7 +501,7 @@ static int post_link(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_vfs_ mt_vfs *vfs = NULL;
     mt_vfs_path path;
-    mt_str target;
+    mt_str target = {0};
 
     if (open_vfs(req, MT_MAY_CHANGE, &vfs, err) < 0 ||
         mt_json_need_object(req->body, "the body", err) < 0 ||

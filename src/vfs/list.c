@@ -89,10 +89,6 @@ static void clear_batch(struct batch *batch)
     free(batch->items);
     *batch = (struct batch){0};
 }
-MT_UNUSED static void clear_batch_p(struct batch *batch)
-{
-    clear_batch(batch);
-}
 
 static int offer(struct batch *batch, size_t want, const char *name)
 {
@@ -162,30 +158,24 @@ static int look_at_all(int dir, struct batch *batch)
     return 0;
 }
 
-static int read_batch(int dir, const char *after, size_t want, struct batch *ret)
+// Fills batch, which is empty; what is in it after a failure is the caller's to clear.
+static int read_batch(int dir, const char *after, size_t want, struct batch *batch)
 {
     _cleanup_(vfs_dir_done) struct vfs_dir entries = {.fd = dir};
-    _cleanup_(clear_batch_p) struct batch batch = {0};
     const struct dirent64 *entry;
     int r;
 
-    batch.items = calloc(want, sizeof(*batch.items));
-    if (!batch.items)
+    batch->items = calloc(want, sizeof(*batch->items));
+    if (!batch->items)
         return -ENOMEM;
     while ((r = vfs_dir_next(&entries, &entry)) > 0) {
         if (after && strcmp(entry->d_name, after) <= 0)
             continue;
-        r = offer(&batch, want, entry->d_name);
+        r = offer(batch, want, entry->d_name);
         if (r < 0)
             return r;
     }
-    if (r == 0)
-        r = look_at_all(dir, &batch);
-    if (r < 0)
-        return r;
-    *ret = batch;
-    batch = (struct batch){0};
-    return 0;
+    return r < 0 ? r : look_at_all(dir, batch);
 }
 
 // ---- the walk ----
@@ -259,8 +249,10 @@ static int fill_frame(struct walk *w, struct frame *f, size_t want)
     if (dir < 0)
         return dir;
     r = read_batch(dir, f->after, want, &f->batch);
-    if (r < 0)
+    if (r < 0) {
+        clear_batch(&f->batch);
         return r;
+    }
     f->filled = true;
     w->held += f->batch.count;
     shed(w);
@@ -401,27 +393,37 @@ static int collect(struct walk *w, const mt_vfs_path *base, size_t limit, mt_are
     }
 }
 
+static int list_walked(struct walk *w, const mt_vfs *vfs, const mt_vfs_path *path,
+                       const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *page,
+                       mt_err **err)
+{
+    size_t limit = MT_MIN(MT_MAX(options->limit, (size_t)1), (size_t)MT_VFS_LIST_MAX);
+    int r;
+
+    w->base = vfs_openat(vfs->files, vfs_relative(path), VFS_DIR_FLAGS);
+    if (w->base < 0)
+        return vfs_fail(vfs, w->base, path, err);
+    page->items = mt_arena_array_of(arena, mt_vfs_entry, limit);
+    if (!page->items || push(w, NULL) < 0)
+        return mt_fail_oom(err);
+    if (seek(w, options->after, err) < 0)
+        return -1;
+    r = collect(w, path, limit, arena, page);
+    if (r == -ENOMEM)
+        return mt_fail_oom(err);
+    return r < 0 ? vfs_fail(vfs, r, path, err) : 0;
+}
+
 int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
                        const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *ret,
                        mt_err **err)
 {
-    size_t limit = MT_MIN(MT_MAX(options->limit, (size_t)1), (size_t)MT_VFS_LIST_MAX);
-    _cleanup_(walk_done) struct walk w = {.recursive = options->recursive};
-    mt_vfs_page page = {.items = mt_arena_array_of(arena, mt_vfs_entry, limit)};
-    int r;
+    struct walk w = {.base = -1, .recursive = options->recursive};
+    mt_vfs_page page = {0};
+    int r = list_walked(&w, vfs, path, options, arena, &page, err);
 
-    w.base = vfs_openat(vfs->files, vfs_relative(path), VFS_DIR_FLAGS);
-    if (w.base < 0)
-        return vfs_fail(vfs, w.base, path, err);
-    if (!page.items || push(&w, NULL) < 0)
-        return mt_fail_oom(err);
-    if (seek(&w, options->after, err) < 0)
-        return -1;
-    r = collect(&w, path, limit, arena, &page);
-    if (r == -ENOMEM)
-        return mt_fail_oom(err);
-    if (r < 0)
-        return vfs_fail(vfs, r, path, err);
-    *ret = page;
-    return 0;
+    walk_done(&w);
+    if (r == 0)
+        *ret = page;
+    return r;
 }

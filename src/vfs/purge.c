@@ -16,9 +16,9 @@ enum { DEPTH = 32, QUIET_PASSES = 16, ALL_PASSES = 1 << 20 };
 
 struct purge {
     int top;
-    bool flattened; // in this pass
-    int error;      // the first that matters, negative errno
-    char *where;    // what it was about
+    bool flattened;                  // in this pass
+    int error;                       // the first that matters, negative errno
+    char where[MT_VFS_NAME_MAX + 1]; // the name that it was about
 };
 
 static void note(struct purge *p, int e, const char *name)
@@ -26,7 +26,7 @@ static void note(struct purge *p, int e, const char *name)
     if (p->error)
         return;
     p->error = -e;
-    p->where = strdup(name);
+    (void)snprintf(p->where, sizeof(p->where), "%s", name);
 }
 
 static void empty_folder(struct purge *p, int dir, int depth);
@@ -114,7 +114,7 @@ static int purge_folder(struct purge *p, int parent, const char *name)
 
 static int fail_purge(const struct purge *p, int r, const char *name, mt_err **err)
 {
-    const char *shown = VFS_SHOWN(p->where ? p->where : name);
+    const char *shown = VFS_SHOWN(p->where[0] ? p->where : name);
 
     if (r == -EXDEV || r == -EBUSY)
         return mt_fail(err, MT_E_CONFLICT,
@@ -141,8 +141,5 @@ int vfs_purge(int parent, const char *name, mt_err **err)
         return fail_purge(&p, top, name, err);
     p.top = top;
     r = purge_folder(&p, parent, name);
-    if (r < 0)
-        (void)fail_purge(&p, r, name, err);
-    free(p.where);
-    return r < 0 ? -1 : 0;
+    return r < 0 ? fail_purge(&p, r, name, err) : 0;
 }

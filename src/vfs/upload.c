@@ -65,10 +65,19 @@ static int open_temporary(mt_vfs_upload *up)
     return vfs_adopt(up->fd, up->vfs.uid, up->vfs.gid, VFS_FILE_MODE);
 }
 
+static int open_upload(mt_vfs_upload *up, const mt_vfs *vfs)
+{
+    up->vfs.files = fcntl(vfs->files, F_DUPFD_CLOEXEC, 3);
+    if (up->vfs.files < 0)
+        return -errno;
+    up->vfs.tmp = fcntl(vfs->tmp, F_DUPFD_CLOEXEC, 3);
+    return up->vfs.tmp < 0 ? -errno : open_temporary(up);
+}
+
 int mt_vfs_upload_begin(const mt_vfs *vfs, const mt_vfs_path *path, int64_t announced_size,
                         mt_vfs_upload **ret, mt_err **err)
 {
-    _cleanup_vfs_upload_ mt_vfs_upload *up = NULL;
+    mt_vfs_upload *up;
     int r;
 
     if (check_place(vfs, path, err) < 0 ||
@@ -80,14 +89,13 @@ int mt_vfs_upload_begin(const mt_vfs *vfs, const mt_vfs_path *path, int64_t anno
     up->path = *path;
     up->fd = -1;
     up->vfs = *vfs;
-    up->vfs.files = fcntl(vfs->files, F_DUPFD_CLOEXEC, 3);
-    up->vfs.tmp = fcntl(vfs->tmp, F_DUPFD_CLOEXEC, 3);
-    if (up->vfs.files < 0 || up->vfs.tmp < 0)
-        return mt_fail_errno(err, errno, "cannot begin the upload of '%s'", VFS_SHOWN(path->text));
-    r = open_temporary(up);
-    if (r < 0)
+    up->vfs.files = up->vfs.tmp = -1;
+    r = open_upload(up, vfs);
+    if (r < 0) {
+        (void)mt_vfs_upload_free(up);
         return mt_fail_errno(err, r, "cannot begin the upload of '%s'", VFS_SHOWN(path->text));
-    *ret = MT_TAKE_PTR(up);
+    }
+    *ret = up;
     return 0;
 }
 

@@ -11,10 +11,10 @@
 enum { SLOTS = 256, MEASURE_MS = 1000, AGE_PER_COST = 50 };
 
 struct slot {
-    char id[MT_ID_TEXT];
     uint64_t bytes;
-    bool partial;
     int64_t measured_us, took_us;
+    char id[MT_ID_TEXT];
+    bool partial;
 };
 
 static struct slot slots[SLOTS];
@@ -36,7 +36,7 @@ static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
 
     (void)pthread_mutex_lock(&lock);
     *ret = *slot;
-    known = mt_streq(slot->id, vfs->id);
+    known = strcmp(slot->id, vfs->id) == 0;
     (void)pthread_mutex_unlock(&lock);
     return known && mt_monotonic_us() - ret->measured_us <
                         MT_MAX(max_age_ms * 1000, ret->took_us * AGE_PER_COST);
@@ -69,7 +69,7 @@ void vfs_used_grew(const mt_vfs *vfs, uint64_t bytes)
     struct slot *slot = slot_of(vfs);
 
     (void)pthread_mutex_lock(&lock);
-    if (mt_streq(slot->id, vfs->id))
+    if (strcmp(slot->id, vfs->id) == 0)
         slot->bytes += bytes;
     (void)pthread_mutex_unlock(&lock);
 }
@@ -79,7 +79,7 @@ void vfs_used_changed(const mt_vfs *vfs)
     struct slot *slot = slot_of(vfs);
 
     (void)pthread_mutex_lock(&lock);
-    if (mt_streq(slot->id, vfs->id))
+    if (strcmp(slot->id, vfs->id) == 0)
         slot->id[0] = 0;
     (void)pthread_mutex_unlock(&lock);
 }

@@ -166,7 +166,7 @@ static int walk(struct used *u)
 
 int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_err **err)
 {
-    _cleanup_(used_done) struct used u = {
+    struct used u = {
         .deadline_ns = mt_boottime_ns() + deadline_ms * 1000000,
     };
     int r = vfs_openat(vfs->files, ".", VFS_DIR_FLAGS);
@@ -175,6 +175,7 @@ int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_
         r = enter(&u, r);
     if (r >= 0)
         r = walk(&u);
+    used_done(&u);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot measure the file system");
     *ret_bytes = u.bytes;

@@ -268,10 +268,20 @@ int mt_vfs_create(int root_fd, const char *id, uid_t uid, gid_t gid, mt_err **er
     return fail_make(r, id, err);
 }
 
+static int open_parts(mt_vfs *vfs, int dir)
+{
+    vfs->files = vfs_openat(dir, "files", VFS_DIR_FLAGS);
+    if (vfs->files < 0)
+        return vfs->files;
+    vfs->tmp = vfs_openat(dir, "tmp", VFS_DIR_FLAGS);
+    return vfs->tmp < 0 ? vfs->tmp : 0;
+}
+
 int mt_vfs_open(int root_fd, const char *id, uid_t uid, gid_t gid, mt_vfs **ret, mt_err **err)
 {
     _cleanup_close_ int dir = -1;
-    _cleanup_vfs_ mt_vfs *vfs = NULL;
+    mt_vfs *vfs;
+    int r;
 
     if (check_id(id, err) < 0)
         return -1;
@@ -285,13 +295,12 @@ int mt_vfs_open(int root_fd, const char *id, uid_t uid, gid_t gid, mt_vfs **ret,
     vfs->uid = uid;
     vfs->gid = gid;
     vfs->tmp = -1;
-    vfs->files = vfs_openat(dir, "files", VFS_DIR_FLAGS);
-    if (vfs->files >= 0)
-        vfs->tmp = vfs_openat(dir, "tmp", VFS_DIR_FLAGS);
-    if (vfs->files < 0 || vfs->tmp < 0)
-        return mt_fail_errno(err, vfs->files < 0 ? vfs->files : vfs->tmp,
-                             "cannot open the content of the file system '%s'", id);
-    *ret = MT_TAKE_PTR(vfs);
+    r = open_parts(vfs, dir);
+    if (r < 0) {
+        (void)mt_vfs_free(vfs);
+        return mt_fail_errno(err, r, "cannot open the content of the file system '%s'", id);
+    }
+    *ret = vfs;
     return 0;
 }
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server made of paper for the tests of mt: just enough of the API, in memory, on a Unix socket,
 and able to lie: list hostile names, cut answers, be away for a while."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mt against a server made of paper: what it sends, prints and leaves behind, and its exit codes."""
 import json
 import os
