@@ -71,6 +71,11 @@ int mt_btrfs_forget(int fs_fd, uint64_t subvolume)
     return result(ioctl(fs_fd, BTRFS_IOC_QGROUP_CREATE, &args));
 }
 
+int mt_btrfs_sync(int fs_fd)
+{
+    return result(ioctl(fs_fd, BTRFS_IOC_SYNC));
+}
+
 int mt_btrfs_groups(int fs_fd)
 {
     struct btrfs_ioctl_fs_info_args info = {0};

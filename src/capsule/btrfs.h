@@ -16,6 +16,8 @@ int mt_btrfs_limit(int fs_fd, uint64_t subvolume, uint64_t bytes);
 // Forgets the quota group of a deleted subvolume; -EBUSY while it is still being cleaned.
 int mt_btrfs_forget(int fs_fd, uint64_t subvolume);
 
+// Commits, and wakes the kernel's cleaner of deleted subvolumes.
+int mt_btrfs_sync(int fs_fd);
 // The folder in sysfs that shows quota groups: its fd or negative errno.
 int mt_btrfs_groups(int fs_fd);
 

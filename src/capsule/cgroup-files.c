@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small files of groups.
+#include "capsule/cgroup-find.h"
 #include "capsule/cgroup-internal.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 int cg_write(int dirfd, const char *file, const char *text)
 {
@@ -124,4 +126,42 @@ int cg_each_process(int group_fd, int (*fn)(pid_t pid, void *data), void *data)
     }
     (void)closedir(d);
     return r;
+}
+
+int cg_open_dir(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+int cg_make_dir(int dirfd, const char *name)
+{
+    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    return cg_open_dir(dirfd, name);
+}
+
+unsigned cg_pass_on(int group_fd, unsigned wanted)
+{
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < CG_CONTROLLERS; i++) {
+        char text[32];
+
+        if (!(wanted & (1u << i)))
+            continue;
+        (void)snprintf(text, sizeof(text), "+%s", cg_controller_names[i]);
+        if (cg_write(group_fd, "cgroup.subtree_control", text) == 0)
+            done |= 1u << i;
+    }
+    return done;
+}
+
+int cg_join_by_file(int group_fd, const char *file, pid_t pid)
+{
+    char text[16];
+
+    (void)snprintf(text, sizeof(text), "%d", (int)pid);
+    return cg_write(group_fd, file, text);
 }

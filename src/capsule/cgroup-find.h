@@ -5,8 +5,6 @@
 #include "base/err.h"
 #include "capsule/cgroup-internal.h"
 
-enum { CG_V1_MAX = 4 };
-
 typedef struct cg_found {
     char *v2;                // mount point, or NULL
     unsigned v2_controllers; // bits 1 << cg_controller that its root offers

@@ -23,6 +23,8 @@ typedef struct cg_limit_ops {
     void (*count)(int group_fd, cg_controller which, mt_cgroup_counters *ret);
 } cg_limit_ops;
 
+enum { CG_V1_MAX = 4 }; // hierarchies of v1 that matter
+
 extern const cg_track_ops cg_track_v2, cg_track_v1;
 extern const cg_limit_ops cg_limit_v2, cg_limit_v1;
 
@@ -35,3 +37,46 @@ bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
 // Calls fn for each process in the group and all below it: 0, the first non-zero answer of fn, or
 // negative errno.
 int cg_each_process(int group_fd, int (*fn)(pid_t pid, void *data), void *data);
+// A folder of a group: its fd or negative errno. cg_make_dir makes it where it is missing.
+int cg_open_dir(int dirfd, const char *name);
+int cg_make_dir(int dirfd, const char *name);
+// On v2 a group passes controllers on to those in it only when told. Returns those that it did.
+unsigned cg_pass_on(int group_fd, unsigned wanted);
+int cg_join_by_file(int group_fd, const char *file, pid_t pid);
+
+enum { NOTICE_MAX = 320 };
+
+struct mt_cgroups {
+    char parent[64]; // maitento-NAME
+    const cg_track_ops *track_ops;
+    bool track_v2;
+    bool force_v1;
+    int root_fd;      // of the tracking hierarchy
+    int track_fd;     // the instance's parent there
+    unsigned limited; // controllers that limit by the tracking hierarchy itself (v2)
+    struct {
+        int root_fd;
+        int parent_fd;
+        int init_fd;
+        unsigned controllers;
+    } v1[CG_V1_MAX];
+    size_t v1_count;
+    uint64_t memory_cap;
+    char notices[MT_CGROUP_NOTICES_MAX][NOTICE_MAX];
+    const char *notice_list[MT_CGROUP_NOTICES_MAX];
+    size_t notice_count;
+};
+
+// All fds are the run's own, so that a supervisor can be left with these alone.
+struct mt_cgroup {
+    const cg_track_ops *track_ops;
+    bool track_v2;
+    unsigned limited;
+    int run_fd, init_fd, cmds_fd; // tracking
+    struct {
+        int cmds_fd; // has the limits
+        int init_fd; // shared by the instance
+        unsigned controllers;
+    } v1[CG_V1_MAX];
+    size_t v1_count;
+};

@@ -1,358 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capsule/cgroup.h"
-
+// The groups of one run.
 #include "base/clock.h"
 #include "base/id.h"
-#include "capsule/cgroup-find.h"
 #include "capsule/cgroup-internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
-
-enum { NOTICE_MAX = 320 };
-
-struct mt_cgroups {
-    char parent[64]; // maitento-NAME
-    const cg_track_ops *track_ops;
-    bool track_v2;
-    bool force_v1;
-    int root_fd;      // of the tracking hierarchy
-    int track_fd;     // the instance's parent there
-    unsigned limited; // controllers that limit by the tracking hierarchy itself (v2)
-    struct {
-        int root_fd;
-        int parent_fd;
-        int init_fd;
-        unsigned controllers;
-    } v1[CG_V1_MAX];
-    size_t v1_count;
-    uint64_t memory_cap;
-    char notices[MT_CGROUP_NOTICES_MAX][NOTICE_MAX];
-    const char *notice_list[MT_CGROUP_NOTICES_MAX];
-    size_t notice_count;
-};
-
-// All fds are the run's own, so that a supervisor can be left with these alone.
-struct mt_cgroup {
-    const cg_track_ops *track_ops;
-    bool track_v2;
-    unsigned limited;
-    int run_fd, init_fd, cmds_fd; // tracking
-    struct {
-        int cmds_fd; // has the limits
-        int init_fd; // shared by the instance
-        unsigned controllers;
-    } v1[CG_V1_MAX];
-    size_t v1_count;
-};
-
-static void notice(mt_cgroups *c, const char *fmt, ...) MT_PRINTF(2, 3);
-
-static void notice(mt_cgroups *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (c->notice_count == MT_CGROUP_NOTICES_MAX)
-        return;
-    va_start(ap, fmt);
-    (void)vsnprintf(c->notices[c->notice_count], NOTICE_MAX, fmt, ap);
-    va_end(ap);
-    c->notice_list[c->notice_count] = c->notices[c->notice_count];
-    c->notice_count++;
-}
-
-static int open_dir(int dirfd, const char *name)
-{
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd;
-}
-
-// Makes the folder where it is missing and opens it.
-static int make_dir(int dirfd, const char *name)
-{
-    if (mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST)
-        return -errno;
-    return open_dir(dirfd, name);
-}
-
-static uint64_t machine_memory(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static uint64_t memory_cap(uint64_t reserve)
-{
-    uint64_t total = machine_memory();
-
-    if (!reserve)
-        reserve = MT_MAX((uint64_t)256 << 20, MT_MIN((uint64_t)4 << 30, total / 10));
-    return reserve < total ? total - reserve : total / 2;
-}
-
-// On v2 a group passes controllers on only when told.
-static unsigned pass_on(int group_fd, unsigned wanted)
-{
-    unsigned done = 0;
-
-    for (unsigned i = 0; i < CG_CONTROLLERS; i++) {
-        char text[32];
-
-        if (!(wanted & (1u << i)))
-            continue;
-        (void)snprintf(text, sizeof(text), "+%s", cg_controller_names[i]);
-        if (cg_write(group_fd, "cgroup.subtree_control", text) == 0)
-            done |= 1u << i;
-    }
-    return done;
-}
-
-static int open_track(mt_cgroups *c, const cg_found *f, const char *path, mt_err **err)
-{
-    c->track_ops = c->track_v2 ? &cg_track_v2 : &cg_track_v1;
-    c->root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    c->track_fd = c->root_fd < 0 ? -errno : make_dir(c->root_fd, c->parent);
-    if (c->track_fd < 0)
-        return mt_fail_errno(err, c->track_fd, "cannot make the control group '%s/%s'", path,
-                             c->parent);
-    if (c->track_v2) {
-        unsigned wanted = f->v2_controllers & ~(1u << CG_CPUACCT);
-
-        for (size_t i = 0; i < c->v1_count; i++)
-            wanted &= ~c->v1[i].controllers;
-        c->limited = pass_on(c->root_fd, wanted);
-        c->limited &= pass_on(c->track_fd, c->limited);
-    }
-    return 0;
-}
-
-static int open_v1(mt_cgroups *c, const char *path, unsigned controllers, mt_err **err)
-{
-    size_t i = c->v1_count;
-    int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int parent = root < 0 ? -errno : make_dir(root, c->parent);
-    int init = parent < 0 ? parent : make_dir(parent, "init");
-
-    if (init < 0) {
-        mt_close_fd(&root);
-        mt_close_fd(&parent);
-        return mt_fail_errno(err, init, "cannot make the control group '%s/%s'", path, c->parent);
-    }
-    c->v1[i].root_fd = root;
-    c->v1[i].parent_fd = parent;
-    c->v1[i].init_fd = init;
-    c->v1[i].controllers = controllers;
-    c->v1_count++;
-    return 0;
-}
-
-static unsigned all_limits(const mt_cgroups *c)
-{
-    unsigned bits = c->limited;
-
-    for (size_t i = 0; i < c->v1_count; i++)
-        bits |= c->v1[i].controllers;
-    return bits;
-}
-
-// Where the limits of a controller are set at the instance's parent.
-static void set_memory_cap(mt_cgroups *c)
-{
-    int r = -ENOENT;
-
-    if (c->limited & (1u << CG_MEMORY))
-        r = cg_limit_v2.memory(c->track_fd, c->memory_cap);
-    for (size_t i = 0; i < c->v1_count; i++)
-        if (c->v1[i].controllers & (1u << CG_MEMORY))
-            r = cg_limit_v1.memory(c->v1[i].parent_fd, c->memory_cap);
-    if (r < 0 && r != -ENOENT)
-        notice(c,
-               "the memory of all runs together is not capped (%s): runs may crowd out the rest "
-               "of the machine",
-               strerror(-r));
-}
-
-static void note_missing(mt_cgroups *c)
-{
-    static const struct {
-        cg_controller which;
-        const char *means;
-    } rows[] = {
-        {CG_MEMORY, "limits.memory is not enforced and out of memory is not told apart"},
-        {CG_PIDS, "limits.pids is not enforced"},
-        {CG_CPU, "limits.cpus is not enforced"},
-    };
-    unsigned have = all_limits(c);
-
-    for (size_t i = 0; i < MT_ARRAY_SIZE(rows); i++)
-        if (!(have & (1u << rows[i].which)))
-            notice(c, "the control group controller '%s' is not available on this host: %s",
-                   cg_controller_names[rows[i].which], rows[i].means);
-    if (!c->track_v2)
-        notice(c, "control groups are v1 only: a run is killed by freezing it, which is slower; "
-                  "mount cgroup2 beside it (systemd does, as 'unified')");
-}
-
-static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f, mt_err **err)
-{
-    bool v2 = f->v2 && o->mode != MT_CGROUP_V1;
-
-    if (!v2 && (o->mode == MT_CGROUP_V2 || !f->freezer))
-        return mt_fail(err, MT_E_UNAVAILABLE,
-                       "this host has no %s: runs could be neither limited nor killed for sure; "
-                       "mount the unified hierarchy at /sys/fs/cgroup",
-                       o->mode == MT_CGROUP_V2 ? "mounted cgroup2 hierarchy"
-                                               : "mounted cgroup2 or v1 freezer hierarchy");
-    c->track_v2 = v2;
-    for (size_t i = 0; o->mode != MT_CGROUP_V2 && i < f->v1_count; i++) {
-        unsigned controllers = f->v1[i].controllers;
-
-        // With v2 beside them its cpu.stat counts; one group fewer for each run.
-        if (v2 && controllers == 1u << CG_CPUACCT)
-            continue;
-        if (open_v1(c, f->v1[i].path, controllers, err) < 0)
-            return -1;
-    }
-    if (open_track(c, f, v2 ? f->v2 : f->freezer, err) < 0)
-        return -1;
-    set_memory_cap(c);
-    note_missing(c);
-    return 0;
-}
-
-int mt_cgroups_open(const mt_cgroups_options *o, mt_cgroups **ret, mt_err **err)
-{
-    mt_cgroups *c = calloc(1, sizeof(*c));
-    cg_found found;
-    int r;
-
-    if (!c)
-        return mt_fail_oom(err);
-    c->root_fd = c->track_fd = -1;
-    c->memory_cap = memory_cap(o->memory_reserve);
-    (void)snprintf(c->parent, sizeof(c->parent), "maitento-%s", o->instance);
-    if (cg_find(&found, err) < 0) {
-        mt_cgroups_close(c);
-        return -1;
-    }
-    r = open_all(c, o, &found, err);
-    cg_found_done(&found);
-    if (r < 0) {
-        mt_cgroups_close(c);
-        return -1;
-    }
-    *ret = c;
-    return 0;
-}
-
-void mt_cgroups_close(mt_cgroups *c)
-{
-    if (!c)
-        return;
-    mt_close_fd(&c->root_fd);
-    mt_close_fd(&c->track_fd);
-    for (size_t i = 0; i < c->v1_count; i++) {
-        mt_close_fd(&c->v1[i].root_fd);
-        mt_close_fd(&c->v1[i].parent_fd);
-        mt_close_fd(&c->v1[i].init_fd);
-    }
-    free(c);
-}
-
-void mt_cgroups_remove_parent(mt_cgroups *c)
-{
-    (void)unlinkat(c->track_fd, "helpers", AT_REMOVEDIR);
-    (void)unlinkat(c->root_fd, c->parent, AT_REMOVEDIR);
-    for (size_t i = 0; i < c->v1_count; i++) {
-        (void)unlinkat(c->v1[i].parent_fd, "init", AT_REMOVEDIR);
-        (void)unlinkat(c->v1[i].root_fd, c->parent, AT_REMOVEDIR);
-    }
-}
-
-const char *mt_cgroups_mode_word(const mt_cgroups *c)
-{
-    return !c->track_v2 ? "v1" : c->v1_count ? "hybrid" : "v2";
-}
-
-uint64_t mt_cgroups_memory_cap(const mt_cgroups *c)
-{
-    return c->memory_cap;
-}
-
-size_t mt_cgroups_notices(const mt_cgroups *c, const char *const **ret)
-{
-    *ret = c->notice_list;
-    return c->notice_count;
-}
-
-static int join_by_file(int group_fd, const char *file, pid_t pid)
-{
-    char text[16];
-
-    (void)snprintf(text, sizeof(text), "%d", (int)pid);
-    return cg_write(group_fd, file, text);
-}
-
-int mt_cgroups_join_helpers(mt_cgroups *c, pid_t pid)
-{
-    int fd = make_dir(c->track_fd, "helpers"), r = fd;
-
-    if (fd >= 0) {
-        r = join_by_file(fd, "cgroup.procs", pid);
-        (void)close(fd);
-    }
-    return r;
-}
-
-int mt_cgroups_kill_helpers(mt_cgroups *c, int64_t deadline_ns)
-{
-    _cleanup_close_ int fd = open_dir(c->track_fd, "helpers");
-
-    while (fd >= 0 && c->track_ops->populated(fd) > 0) {
-        (void)c->track_ops->kill(fd);
-        (void)poll(NULL, 0, 5);
-        if (mt_boottime_ns() > deadline_ns)
-            return -ETIMEDOUT;
-    }
-    return 0;
-}
-
-int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *run_id, void *data), void *data)
-{
-    int fd = open_dir(c->track_fd, ".");
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-
-    if (!d) {
-        mt_close_fd(&fd);
-        return fd < 0 ? fd : -ENOMEM;
-    }
-    while ((e = readdir(d)))
-        if (mt_is_id(mt_str_of(e->d_name)))
-            fn(e->d_name, data);
-    (void)closedir(d);
-    return 0;
-}
-
-bool mt_cgroups_exists(mt_cgroups *c, const char *instance, const char *run_id)
-{
-    char path[160];
-    struct stat st;
-
-    (void)snprintf(path, sizeof(path), "maitento-%.40s/%.40s", instance, run_id);
-    if (fstatat(c->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return true;
-    for (size_t i = 0; i < c->v1_count; i++)
-        if (fstatat(c->v1[i].root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            return true;
-    return false;
-}
 
 static mt_cgroup *group_new(mt_cgroups *c)
 {
@@ -410,20 +67,20 @@ static int make_track(mt_cgroups *c, mt_cgroup *g, const char *run_id)
 {
     if (mkdirat(c->track_fd, run_id, 0755) < 0)
         return -errno;
-    g->run_fd = open_dir(c->track_fd, run_id);
+    g->run_fd = cg_open_dir(c->track_fd, run_id);
     if (g->run_fd < 0)
         return g->run_fd;
-    if (g->limited && pass_on(g->run_fd, g->limited) != g->limited)
+    if (g->limited && cg_pass_on(g->run_fd, g->limited) != g->limited)
         return -EOPNOTSUPP;
-    g->init_fd = make_dir(g->run_fd, "init");
-    g->cmds_fd = make_dir(g->run_fd, "cmds");
+    g->init_fd = cg_make_dir(g->run_fd, "init");
+    g->cmds_fd = cg_make_dir(g->run_fd, "cmds");
     return g->init_fd < 0 ? g->init_fd : g->cmds_fd < 0 ? g->cmds_fd : 0;
 }
 
 static int make_v1(mt_cgroups *c, mt_cgroup *g, const char *run_id)
 {
     for (size_t i = 0; i < g->v1_count; i++) {
-        g->v1[i].cmds_fd = make_dir(c->v1[i].parent_fd, run_id);
+        g->v1[i].cmds_fd = cg_make_dir(c->v1[i].parent_fd, run_id);
         if (g->v1[i].cmds_fd < 0)
             return g->v1[i].cmds_fd;
     }
@@ -475,17 +132,17 @@ int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **
     g = group_new(c);
     if (!g)
         return mt_fail_oom(err);
-    g->run_fd = open_dir(c->track_fd, run_id);
+    g->run_fd = cg_open_dir(c->track_fd, run_id);
     if (g->run_fd == -ENOENT) {
         mt_cgroup_close(g);
         *ret = NULL;
         return 1;
     }
     // What a crash left half made is opened as far as it goes: negative fds are not there.
-    g->init_fd = g->run_fd < 0 ? -1 : open_dir(g->run_fd, "init");
-    g->cmds_fd = g->run_fd < 0 ? -1 : open_dir(g->run_fd, "cmds");
+    g->init_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "init");
+    g->cmds_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "cmds");
     for (size_t i = 0; i < g->v1_count; i++)
-        g->v1[i].cmds_fd = open_dir(c->v1[i].parent_fd, run_id);
+        g->v1[i].cmds_fd = cg_open_dir(c->v1[i].parent_fd, run_id);
     *ret = g;
     return 0;
 }
@@ -538,7 +195,7 @@ static int place_fd(mt_cgroup *g, int where)
 
     if (where >= 0) {
         command_name((uint32_t)where, name);
-        return open_dir(g->cmds_fd, name);
+        return cg_open_dir(g->cmds_fd, name);
     }
     if (fd < 0)
         return -ENOENT;
@@ -580,11 +237,11 @@ int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_
 int mt_cgroup_join(mt_cgroup *g, int where, pid_t pid, mt_err **err)
 {
     _cleanup_close_ int place = place_fd(g, where);
-    int r = place < 0 ? place : join_by_file(place, "cgroup.procs", pid);
+    int r = place < 0 ? place : cg_join_by_file(place, "cgroup.procs", pid);
 
     for (size_t i = 0; r == 0 && i < g->v1_count; i++)
-        r = join_by_file(where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd,
-                         "cgroup.procs", pid);
+        r = cg_join_by_file(where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd,
+                            "cgroup.procs", pid);
     return r < 0 ? mt_fail_errno(err, r, "cannot join a control group") : 0;
 }
 
@@ -674,71 +331,4 @@ void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
         for (unsigned c = 0; c < CG_CONTROLLERS; c++)
             if (g->v1[i].controllers & (1u << c))
                 cg_limit_v1.count(g->v1[i].cmds_fd, (cg_controller)c, ret);
-}
-
-// v1 (and the freezer) say EBUSY for some 300 us after the last process has left.
-static int remove_dir(int dirfd, const char *name, int64_t deadline_ns)
-{
-    while (unlinkat(dirfd, name, AT_REMOVEDIR) < 0) {
-        struct timespec pause = {.tv_nsec = 200000};
-
-        if (errno == ENOENT || errno == ENODEV)
-            return 0;
-        if (errno != EBUSY || mt_boottime_ns() >= deadline_ns)
-            return errno == EBUSY ? -ETIMEDOUT : -errno;
-        (void)nanosleep(&pause, NULL);
-    }
-    return 0;
-}
-
-// All groups in a group, one level deep.
-static int remove_children(int group_fd, int64_t deadline_ns)
-{
-    int fd = open_dir(group_fd, "."), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-
-    if (!d) {
-        mt_close_fd(&fd);
-        return 0;
-    }
-    while (r == 0 && (e = readdir(d)))
-        if (e->d_type == DT_DIR && e->d_name[0] != '.')
-            r = remove_dir(group_fd, e->d_name, deadline_ns);
-    (void)closedir(d);
-    return r;
-}
-
-static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *run_id, int64_t deadline_ns)
-{
-    int r = 0;
-
-    if (g) {
-        r = remove_children(g->cmds_fd, deadline_ns);
-        if (r == 0)
-            r = remove_children(g->run_fd, deadline_ns);
-        if (r == 0)
-            r = remove_dir(c->track_fd, run_id, deadline_ns);
-    }
-    for (size_t i = 0; r == 0 && i < c->v1_count; i++)
-        r = remove_dir(c->v1[i].parent_fd, run_id, deadline_ns);
-    return r;
-}
-
-int mt_cgroups_sweep(mt_cgroups *c, const char *run_id, int64_t deadline_ns)
-{
-    _cleanup_(mt_cgroup_close_p) mt_cgroup *g = NULL;
-    int64_t least = mt_boottime_ns() + (int64_t)20 * 1000000;
-    int r = mt_cgroup_open(c, run_id, &g, NULL);
-
-    if (r < 0)
-        return -EIO;
-    deadline_ns = MT_MAX(deadline_ns, least);
-    if (g) {
-        (void)mt_cgroup_kill(g, MT_CGROUP_ALL);
-        r = mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, deadline_ns);
-        if (r < 0)
-            return r;
-    }
-    return remove_groups(c, g, run_id, deadline_ns);
 }

@@ -49,5 +49,7 @@ int mt_scratch_fill(mt_scratch *s, unsigned count);
 int mt_scratch_drop(mt_scratch *s, const char *run_id);
 // Deletes what waits in dead/: for the janitor's process, never for the runner's.
 void mt_scratch_janitor(mt_scratch *s);
+bool mt_scratch_pending(
+    const mt_scratch *s); // something of what it deleted is still to be forgotten
 // Run ids that have a folder.
 int mt_scratch_each(mt_scratch *s, void (*fn)(const char *run_id, void *data), void *data);

@@ -177,6 +177,7 @@ void cli_progress_end(cli_progress *p);
 void cli_status_line(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3); // "" clears
 
 // malloc and friends that end the program when out of memory: it holds nothing that could be lost.
+void xoom(void) MT_NORETURN;
 void *xalloc(size_t size);
 char *xstrdup(const char *s);
 char *xprintf(const char *fmt, ...) MT_PRINTF(1, 2);

@@ -79,7 +79,7 @@ static int file_to_remote(job *j, const tree_item *item, mt_err **err)
 {
     _cleanup_free_ char *to = vfs_path_join(j->target, item->rel), *from = NULL;
     _cleanup_close_ int fd = -1;
-    int64_t size;
+    int64_t size = 0;
 
     if (j->from->remote) {
         from = remote_source(j, item);
@@ -341,7 +341,7 @@ static int target_is_folder(cli *c, const place *to, bool must, mt_err **err)
 static int copy_one(cli *c, const char *word, const place *to, bool into, int *skipped,
                     mt_err **err)
 {
-    place from;
+    place from = {0};
     job j = {.c = c, .from = &from, .to = to, .from_root = -1, .to_root = -1};
     _cleanup_free_ char *name = NULL;
     const char *base = to->remote ? to->vfs.path : to->local;
@@ -358,7 +358,7 @@ static int copy_one(cli *c, const char *word, const place *to, bool into, int *s
             r = cli_usage(c, err, "standard input needs the name of a file as target");
     }
     if (r == 0) {
-        j.target = into && name ? vfs_path_join(base, name) : xstrdup(base);
+        j.target = into && name ? vfs_path_join(base, name) : xprintf("%s", base);
         r = run_job(&j, err);
     }
     *skipped += j.skipped;

@@ -8,14 +8,18 @@
 #include <errno.h>
 #include <stdarg.h>
 
+void xoom(void)
+{
+    (void)fputs("mt: out of memory\n", stderr);
+    exit(1);
+}
+
 void *xalloc(size_t size)
 {
     void *p = calloc(1, size ? size : 1);
 
-    if (!p) {
-        (void)fputs("mt: out of memory\n", stderr);
-        exit(1);
-    }
+    if (!p)
+        xoom();
     return p;
 }
 
@@ -33,7 +37,7 @@ char *xprintf(const char *fmt, ...)
 
     va_start(ap, fmt);
     if (vasprintf(&text, fmt, ap) < 0)
-        (void)xalloc(SIZE_MAX / 2); // says so and ends
+        xoom();
     va_end(ap);
     return text;
 }
@@ -220,7 +224,7 @@ void cli_table_add(cli_table *t, const char *const *cells)
     char **grown = realloc(t->cells, (t->rows + 1) * t->columns * sizeof(char *));
 
     if (!grown)
-        (void)xalloc(SIZE_MAX / 2);
+        xoom();
     t->cells = grown;
     for (size_t i = 0; i < t->columns; i++)
         t->cells[t->rows * t->columns + i] = xstrdup(cells[i] ? cells[i] : "");
@@ -259,7 +263,7 @@ static void print_row(const cli *c, const cli_table *t, size_t row, const size_t
 void cli_table_print(const cli *c, cli_table *t)
 {
     size_t first = c->out_terminal && t->rows > 1 ? 0 : 1;
-    _cleanup_free_ size_t *widths = xalloc(t->columns * sizeof(*widths));
+    size_t *widths = xalloc(t->columns * sizeof(*widths));
 
     for (size_t i = first * t->columns; i < t->rows * t->columns; i++)
         widths[i % t->columns] =
@@ -268,6 +272,7 @@ void cli_table_print(const cli *c, cli_table *t)
         print_row(c, t, row, widths);
     for (size_t i = 0; i < t->rows * t->columns; i++)
         free(t->cells[i]);
+    free(widths);
     free(t->cells);
     free(t);
 }

@@ -107,7 +107,7 @@ bool transport_url_is_local(const transport_url *url)
 
 transport *transport_open(const char *url, mt_err **err)
 {
-    transport_url parsed;
+    transport_url parsed = {0};
     transport *t;
 
     if (transport_url_parse(url, &parsed, err) < 0)

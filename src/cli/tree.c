@@ -26,7 +26,7 @@ void tree_add(tree *t, tree_item item)
         tree_item *grown = realloc(t->items, (t->count ? 2 * t->count : 1) * sizeof(*grown));
 
         if (!grown)
-            (void)xalloc(SIZE_MAX / 2);
+            xoom();
         t->items = grown;
     }
     t->items[t->count++] = item;
@@ -259,7 +259,7 @@ int beneath_mkdir(int root, const char *rel, mt_err **err)
 
 int beneath_open_file(int root, const char *rel, mt_err **err)
 {
-    const char *name;
+    const char *name = NULL;
     _cleanup_close_ int folder = beneath_parent(root, rel, false, &name, err), fd = -1;
     struct stat st;
 

@@ -472,22 +472,21 @@ static int read_file(mt_project *p, const mt_deploy_file *file)
 
 static int compare_paths(const void *a, const void *b)
 {
-    const mt_deploy_file *x = *(const mt_deploy_file *const *)a;
-    const mt_deploy_file *y = *(const mt_deploy_file *const *)b;
+    const mt_deploy_file *x = a, *y = b;
     size_t n = MT_MIN(x->path.len, y->path.len);
     int r = n ? memcmp(x->path.data, y->path.data, n) : 0;
 
     return r ? r : (x->path.len > y->path.len) - (x->path.len < y->path.len);
 }
 
-// Files in the order of their paths (so that results do not depend on the client), doubles refused.
-static const mt_deploy_file **sorted(mt_project *p)
+// Files in the order of their paths, so that results do not depend on the client.
+static mt_deploy_file *sorted(mt_project *p)
 {
     size_t count = p->request->count;
-    const mt_deploy_file **files = mt_arena_array_of(p->arena, const mt_deploy_file *, count + 1);
+    mt_deploy_file *files = mt_arena_array_of(p->arena, mt_deploy_file, count + 1);
 
     for (size_t i = 0; i < count && files; i++)
-        files[i] = &p->request->files[i];
+        files[i] = p->request->files[i];
     if (files && count > 1)
         qsort(files, count, sizeof(*files), compare_paths);
     return files;
@@ -518,16 +517,16 @@ static int settle_apps(mt_project *p)
 
 int mt_project_read(mt_project *p)
 {
-    const mt_deploy_file **files = sorted(p);
+    mt_deploy_file *files = sorted(p);
 
     if (!files)
         return -1;
     for (size_t i = 0; i < p->request->count; i++) {
         if (i > 0 && compare_paths(&files[i - 1], &files[i]) == 0) {
-            path_fault(p, shown(p, files[i]->path), NULL, "the file is given twice");
+            path_fault(p, shown(p, files[i].path), NULL, "the file is given twice");
             continue;
         }
-        if (read_file(p, files[i]) < 0)
+        if (read_file(p, &files[i]) < 0)
             return -1;
     }
     check_apps(p);

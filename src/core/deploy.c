@@ -233,7 +233,7 @@ int mt_deploy(mt_store *store, const mt_namespace *ns, const mt_deploy_request *
         return mt_fail_field(err, MT_E_TOO_LARGE, "files", "%zu files; the limit of a deploy is %d",
                              request->count, MT_DEPLOY_MAX_FILES);
     r = mt_project_load(request, &world, server, diags, &p, err);
-    if (r < 0)
+    if (r < 0 || !p)
         return -1;
     errors = mt_mtr_diags_errors(diags);
     if (r > 0)

@@ -65,7 +65,7 @@ static void end_exchange(mt_http_x *x, bool gone)
     mt_http_request_unref(MT_TAKE_PTR(x->request));
     x->data = x->body_data = NULL;
     x->body_fn = NULL;
-    x->paused = x->expects = false;
+    x->paused = x->expects = x->starting = false;
     x->received = 0;
     mt_http_answer_reset_(x);
 }
@@ -167,6 +167,7 @@ static void begin_exchange(mt_http_x *x, const char *data)
     x->read_ns = mt_boottime_ns();
     x->generation = ++s->slots[x->slot].generation;
     x->live = true;
+    x->starting = true;
     if (s->handler.on_head)
         s->handler.on_head(x, s->handler.data);
 }
@@ -184,11 +185,13 @@ static void whole_request(mt_http_x *x)
         x->server->handler.on_request(x, x->server->handler.data);
 }
 
-// After on_head: what the handler chose meets what the client announced.
+// After on_head, or once the handler that paused in it goes on: what it chose meets what the client
+// announced.
 static void start_body(mt_http_x *x, bool more_is_there)
 {
-    if (!x->live || x->answering != MT_HTTP_A_NONE || x->broken)
+    if (!x->starting || x->paused || x->broken)
         return;
+    x->starting = false;
     if (x->state == MT_HTTP_S_QUIET) {
         whole_request(x);
         return;
@@ -286,7 +289,7 @@ static size_t feed_body(mt_http_x *x, const char *data, size_t len)
 
 static bool wants_input(const mt_http_x *x)
 {
-    if (x->broken)
+    if (x->broken || x->starting)
         return false;
     return x->state == MT_HTTP_S_HEAD || x->state == MT_HTTP_S_DRAIN ||
            (x->state == MT_HTTP_S_BODY && !x->paused);
@@ -377,8 +380,10 @@ static void at_eof(mt_http_x *x)
 
 static void read_once(mt_http_x *x)
 {
+    // What a client sends ahead is kept while its first request is answered: not much of it.
+    size_t most = x->state == MT_HTTP_S_HEAD ? MT_HTTP_READ_HEAD_BYTES : MT_HTTP_READ_BYTES;
     char *scratch = x->server->scratch;
-    ssize_t n = recv(x->fd, scratch, MT_HTTP_READ_BYTES, MSG_DONTWAIT);
+    ssize_t n = recv(x->fd, scratch, most, MSG_DONTWAIT);
 
     if (n > 0)
         received(x, scratch, (size_t)n);
@@ -466,6 +471,10 @@ static bool step(mt_http_x *x)
     }
     if (x->answering == MT_HTTP_A_ENDED && !mt_http_pending_(x) && x->state != MT_HTTP_S_DRAIN) {
         finish_exchange(x);
+        return true;
+    }
+    if (x->starting && !x->paused) {
+        start_body(x, x->in_off < x->in.len);
         return true;
     }
     return feed_kept(x);

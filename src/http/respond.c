@@ -169,6 +169,7 @@ static int begin(mt_http_x *x, int status, const mt_http_header_line *headers, s
     x->chunked = length == LENGTH_UNKNOWN && !x->minor0 && !has_no_body(status);
     if (!can_go_on(x) || (length == LENGTH_UNKNOWN && x->minor0))
         x->close_after = true;
+    x->starting = false;
     if (x->state == MT_HTTP_S_BODY)
         x->state = x->close_after ? MT_HTTP_S_QUIET : MT_HTTP_S_DRAIN;
     put_head(x, status, headers, count, length);

@@ -16,7 +16,8 @@
 #include <errno.h>
 
 enum {
-    MT_HTTP_READ_BYTES = 64 * 1024,  // read at one time
+    MT_HTTP_READ_BYTES = 64 * 1024,      // of a body read at one time
+    MT_HTTP_READ_HEAD_BYTES = 16 * 1024, // of anything else
     MT_HTTP_DRAIN_BYTES = 64 * 1024, // rest of an unwanted body that is read to keep a connection
     MT_HTTP_PEER_BUCKETS = 1024,
 };
@@ -72,7 +73,8 @@ struct mt_http_x {
     bool expects; // waits for 100 Continue
 
     // The exchange.
-    bool live; // between on_head and on_end
+    bool live;     // between on_head and on_end
+    bool starting; // on_head was called, the body not begun (the handler may have paused)
     uint32_t slot, generation;
     mt_http_request *request;
     void *data;

@@ -125,7 +125,10 @@ void mt_http_collect(mt_http_x *x, size_t max);
 // on_request follows the last piece. fn may pause, answer or abort.
 typedef void mt_http_body_fn(mt_http_x *x, const void *piece, size_t len, void *data);
 void mt_http_stream(mt_http_x *x, uint64_t max, mt_http_body_fn *fn, void *data);
-// Back-pressure: while paused nothing is read from the client and no idle time-out runs.
+// Back-pressure: while paused nothing is read from the client and no idle time-out runs. A handler
+// that pauses in on_head (to ask another thread who this is) may call mt_http_collect() or
+// mt_http_stream() up to mt_http_resume(): only then the body is begun (the limit is applied, 100
+// Continue is said), or on_request called where there is none.
 void mt_http_pause(mt_http_x *x);
 void mt_http_resume(
     mt_http_x *x); // pieces may come from the loop only, never from within this call

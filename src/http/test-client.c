@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -279,9 +280,12 @@ static void test_unreachable(void)
 
 // Connections that were kept.
 
+static sem_t closed;
+
 static void script_close_after_first(int listener)
 {
     answer_and_close(listener, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1");
+    (void)sem_post(&closed);
     answer_and_close(listener, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n2");
 }
 
@@ -315,7 +319,10 @@ static void test_kept(void)
     mt_err *err = NULL;
 
     begin_script(script_close_after_first);
+    (void)sem_init(&closed, 0, 0);
     CHECK_INT(mt_http_client_call(c, &POST, &a, NULL), 0);
+    while (sem_wait(&closed) < 0)
+        ;
     CHECK_INT(mt_http_client_call(c, &POST, &a, NULL), 0);
     CHECK_STR(mt_buf_str(&a.body), "2");
     end_script();

@@ -193,7 +193,7 @@ static void on_request(mt_http_x *x, void *data)
     } else if (is_path(x, "/drop-listener")) {
         mt_http_listener_remove(MT_TAKE_PTR(g.extra));
         (void)mt_http_respond(x, 204, NULL, 0, NULL, 0);
-    } else if (is_path(x, "/upload") || is_path(x, "/slow-upload")) {
+    } else if (is_path(x, "/upload") || is_path(x, "/slow-upload") || is_path(x, "/late")) {
         n = snprintf(text, sizeof(text), "%" PRIu64 "\n", mt_http_body_received(x));
         (void)mt_http_respond(x, 200, NULL, 0, text, (size_t)n);
     } else if (is_path(x, "/missing")) {
@@ -223,6 +223,19 @@ static void on_resume(mt_timer *timer, void *data)
         mt_http_resume(x);
 }
 
+// Decides only later, as a handler that asks another thread does.
+static void on_decided(void *data)
+{
+    mt_http_x *x = mt_http_find(g.server, g.parked);
+
+    if (x && is_path(x, "/late-refuse")) {
+        (void)mt_http_respond_problem(x, MT_E_FORBIDDEN, "not here");
+    } else if (x) {
+        mt_http_stream(x, UINT64_MAX, on_piece, NULL);
+        mt_http_resume(x);
+    }
+}
+
 static void refuse_late(mt_http_x *x, const void *piece, size_t len, void *data)
 {
     if (mt_http_body_received(x) > 100000 && !mt_http_answered(x))
@@ -242,6 +255,11 @@ static void on_head(mt_http_x *x, void *data)
         (void)mt_http_respond_problem(x, MT_E_FORBIDDEN, "not here");
     else if (is_path(x, "/small"))
         mt_http_collect(x, 10);
+    if (is_path(x, "/late") || is_path(x, "/late-refuse")) {
+        mt_http_pause(x);
+        g.parked = mt_http_id(x);
+        (void)mt_loop_post(g.loop, on_decided, NULL);
+    }
 }
 
 static void on_gone(mt_http_x *x, void *data)

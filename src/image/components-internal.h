@@ -46,6 +46,9 @@ int mt_npm_install_npm(mt_components *c, mt_part *p, const char *root, mt_err **
 
 int mt_dotnet_fetch(mt_components *c, mt_err **err);
 int mt_dotnet_install_sdk(mt_components *c, mt_part *p, const char *root, mt_err **err);
+// version: of 8.0, for the name of the folder.
+int mt_dotnet_install_templates(const mt_components *c, const char *version, const char *root,
+                                mt_err **err);
 int mt_dotnet_install_runtime(mt_components *c, mt_part *p, const char *root, mt_err **err);
 int mt_dotnet_install_pack(mt_components *c, mt_part *p, const char *root, mt_err **err);
 // The version of an SDK's own table (Microsoft.NETCoreSdk.BundledVersions.props) for net8.0: in the

@@ -286,15 +286,20 @@ static const char profile_part[] = "export DOTNET_CLI_TELEMETRY_OPTOUT=\"${DOTNE
 int mt_dotnet_install_sdk(mt_components *c, mt_part *p, const char *root, mt_err **err)
 {
     _cleanup_free_ char *to = mt_asprintf("%s/" DOTNET_HOME, root);
+    _cleanup_err_ mt_err *failure = NULL;
 
-    (void)p;
     if (!to)
         return mt_fail_oom(err);
     if (mt_tree_copy(c->dotnet_folder, to, err) < 0 ||
         mt_root_link(root, "usr/bin/dotnet", "../lib/dotnet/dotnet", err) < 0 ||
         mt_root_write(root, "etc/profile.d/dotnet.sh", profile_part, 0644, err) < 0)
         return -1;
-    return mt_root_write(root, "etc/dotnet/install_location", "/" DOTNET_HOME "\n", 0644, err);
+    if (mt_root_write(root, "etc/dotnet/install_location", "/" DOTNET_HOME "\n", 0644, err) < 0)
+        return -1;
+    // A convenience: another SDK may lay its templates out otherwise.
+    if (mt_dotnet_install_templates(c, p->version, root, &failure) < 0)
+        mt_progress("      warning: no templates of .NET 8: %s", mt_err_sentence(failure));
+    return mt_interrupted() ? mt_fail_interrupted(err) : 0;
 }
 
 int mt_dotnet_install_runtime(mt_components *c, mt_part *p, const char *root, mt_err **err)

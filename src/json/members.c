@@ -186,7 +186,7 @@ int mt_json_opt_array(const mt_json *object, const char *name, const mt_json **r
 int mt_json_opt_string_map(const mt_json *object, const char *name, const mt_json **ret,
                            mt_err **err)
 {
-    const mt_json *map;
+    const mt_json *map = NULL;
     char quoted[JSON_QUOTE];
 
     if (opt_kind(object, name, MT_JSON_OBJECT, &map, err) < 0)

@@ -6,6 +6,8 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
+
 typedef struct reader {
     const char *start, *at, *end;
     mt_json_limits limits;
@@ -225,6 +227,7 @@ static int place(reader *r, mt_json *v)
 {
     json_box *parent = r->depth > 0 ? r->stack[r->depth - 1] : NULL;
 
+    assert(v);
     if (++r->values > r->limits.values) {
         (void)mt_json_unref(v);
         return TOO(r, r->at, "more than %zu values", r->limits.values);

@@ -135,6 +135,7 @@ static void index_put(json_box *box, size_t position)
 {
     uint32_t slot = hash(name_of(box, position)) & box->index_mask;
 
+    assert(box->index);
     while (box->index[slot])
         slot = (slot + 1) & box->index_mask;
     box->index[slot] = (uint32_t)position + 1;
@@ -307,33 +308,37 @@ mt_json *mt_json_new_array(void)
     return json_box_new(MT_JSON_ARRAY);
 }
 
+// Shares from's children with the empty container to.
+static int copy_children(json_box *to, const json_box *from)
+{
+    bool object = from->head.kind == MT_JSON_OBJECT;
+    int r = box_reserve(to, from->count);
+
+    for (size_t i = 0; i < from->count && r == 0; i++) {
+        mt_json *name = object ? from->members[i].name : NULL;
+        mt_json *value = object ? from->members[i].value : from->items[i];
+
+        r = json_box_push(to, name, value);
+        if (r == 0) {
+            (void)mt_json_ref(name);
+            (void)mt_json_ref(value);
+        }
+    }
+    return r;
+}
+
 mt_json *mt_json_copy(const mt_json *v)
 {
-    _cleanup_json_ mt_json *copy = NULL;
-    const json_box *from = json_box_of(v);
-    json_box *to;
+    mt_json *copy;
 
     if (!json_is_box(v))
         return mt_json_ref(v);
     copy = json_box_new(v->kind);
     if (!copy)
         return NULL;
-    to = json_box_of(copy);
-    to->height = from->height;
+    json_box_of(copy)->height = json_box_of(v)->height;
     copy->failed = v->failed;
-    if (box_reserve(to, from->count) < 0)
-        return NULL;
-    for (size_t i = 0; i < from->count; i++) {
-        bool object = v->kind == MT_JSON_OBJECT;
-        mt_json *name = object ? from->members[i].name : NULL;
-        mt_json *value = object ? from->members[i].value : from->items[i];
-
-        if (json_box_push(to, name, value) < 0)
-            return NULL;
-        (void)mt_json_ref(name);
-        (void)mt_json_ref(value);
-    }
-    return MT_TAKE_PTR(copy);
+    return copy_children(json_box_of(copy), json_box_of(v)) < 0 ? mt_json_unref(copy) : copy;
 }
 
 // --- building ---
@@ -598,6 +603,7 @@ bool mt_json_equal(const mt_json *a, const mt_json *b)
 
         if (r == 0)
             return false;
+        assert(r > 0 || (a && b));
         if (r < 0)
             stack[depth++] = (pair){json_box_of(a), json_box_of(b), 0};
         while (depth > 0 && stack[depth - 1].next == stack[depth - 1].a->count)

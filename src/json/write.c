@@ -204,7 +204,7 @@ static void scalar(mt_jw *w, const mt_json *v)
 {
     switch (mt_json_kind_of(v)) {
     case MT_JSON_BOOL:
-        mt_jw_bool(w, v->truth);
+        mt_jw_bool(w, mt_json_is_true(v));
         break;
     case MT_JSON_NUMBER:
         mt_jw_raw(w, mt_json_str(v));

@@ -323,27 +323,28 @@ static int collect(mt_mtr_file *f, tokens *ret)
 
 static int print(mt_mtr_file *f, mt_buf *out, mt_err **err)
 {
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT((size_t)16 * MT_MTR_MAX_BYTES);
-    _cleanup_free_ size_t *pending = NULL;
+    mt_buf text = MT_BUF_INIT((size_t)16 * MT_MTR_MAX_BYTES);
     tokens list = {0};
     printer p = {.out = &text};
+    int r = collect(f, &list);
 
-    if (collect(f, &list) == 0)
-        pending = calloc(list.count, sizeof(*pending));
-    if (!pending) {
-        free(list.items);
-        return mt_fail_oom(err);
-    }
     p.tokens = list.items;
     p.count = list.count;
-    p.pending = pending;
-    put_lines(&p, false, '\0');
-    if (text.len > 0)
-        (void)mt_buf_addc(&text, '\n');
+    p.pending = r == 0 ? calloc(list.count, sizeof(*p.pending)) : NULL;
+    if (p.pending) {
+        put_lines(&p, false, '\0');
+        if (text.len > 0)
+            (void)mt_buf_addc(&text, '\n');
+        r = text.failed ? text.failed : mt_buf_add(out, text.data, text.len);
+        if (r < 0)
+            (void)mt_fail(err, MT_E_TOO_LARGE, "%s: the formatted text is too large", f->name);
+    } else {
+        r = mt_fail_oom(err);
+    }
+    free(p.pending);
     free(list.items);
-    if (text.failed || mt_buf_add(out, text.data, text.len) < 0)
-        return mt_fail(err, MT_E_TOO_LARGE, "%s: the formatted text is too large", f->name);
-    return 0;
+    mt_buf_done(&text);
+    return r < 0 ? -1 : 0;
 }
 
 int mt_mtr_format(const char *name, const char *data, size_t len, mt_buf *out, mt_err **err)

@@ -79,16 +79,12 @@ static void read_images(runner *r, mt_arena *a, mt_info *ret)
 
 static void read_notices(runner *r, mt_arena *a, mt_info *ret)
 {
-    mt_str *list = mt_arena_array_of(a, mt_str, MT_INFO_NOTICES_MAX);
-    const char *const *cgroups;
-    size_t count = mt_cgroups_notices(r->cgroups, &cgroups);
+    mt_str *list = mt_arena_array_of(a, mt_str, RUNNER_NOTICES_MAX);
 
     if (!list)
         return;
-    for (size_t i = 0; i < count && ret->notice_count < MT_INFO_NOTICES_MAX; i++)
-        list[ret->notice_count++] = mt_str_of(cgroups[i]);
-    if (*mt_scratch_reason(r->scratch) && ret->notice_count < MT_INFO_NOTICES_MAX)
-        list[ret->notice_count++] = mt_str_of(mt_scratch_reason(r->scratch));
+    for (size_t i = 0; i < r->notice_count; i++)
+        list[ret->notice_count++] = mt_str_of(r->notices[i]);
     ret->notices = list;
 }
 

@@ -102,7 +102,7 @@ static bool more_waits(int fd, int timeout_ms)
 }
 
 // Deleting and filling wait for a quiet moment, but not for ever.
-enum { QUIET_MS = 15, LONGEST_MS = 500 };
+enum { QUIET_MS = 15, LONGEST_MS = 500, PENDING_MS = 5000 };
 
 // When nothing waits: deleting first, as it gives space back, then filling up.
 static void idle(runner *r, int fd)
@@ -138,6 +138,10 @@ MT_NORETURN static void work(runner *r, int fd)
             (!more_waits(fd, QUIET_MS) || mt_monotonic_us() - since > LONGEST_MS * 1000LL)) {
             idle(r, fd);
             since = 0;
+        }
+        if (mt_scratch_pending(r->scratch) && !more_waits(fd, PENDING_MS)) {
+            mt_scratch_janitor(r->scratch);
+            continue;
         }
         n = recv(fd, &j, sizeof(j), 0);
         if (n < 0 && errno == EINTR)

@@ -342,7 +342,6 @@ static void on_signal(mt_io *io, uint32_t events, void *data)
 static int watch_signals(runner *r, mt_err **err)
 {
     sigset_t set;
-    int fd;
 
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
@@ -350,8 +349,8 @@ static int watch_signals(runner *r, mt_err **err)
     (void)sigaddset(&set, SIGHUP);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    fd = signalfd(-1, &set, SFD_CLOEXEC);
-    if (fd < 0 || !mt_io_add(r->loop, fd, EPOLLIN, on_signal, r))
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (r->signal_fd < 0 || !mt_io_add(r->loop, r->signal_fd, EPOLLIN, on_signal, r))
         return mt_fail_errno(err, errno, "cannot watch for signals");
     return 0;
 }
@@ -371,8 +370,10 @@ static int begin(runner *r, mt_err **err)
     if (!r->refill_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
-        runner_mount(r, err) < 0 || janitor_start(r, err) < 0 || runs_adopt(r, err) < 0 ||
-        server_listen(r, err) < 0)
+        runner_mount(r, err) < 0)
+        return -1;
+    runner_probe(r);
+    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0 || server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
     if (!r->sweep_timer)
@@ -384,62 +385,91 @@ static int begin(runner *r, mt_err **err)
 
 static void log_ready(const runner *r)
 {
-    const char *const *notices;
-    size_t count = mt_cgroups_notices(r->cgroups, &notices);
-
-    for (size_t i = 0; i < count; i++)
-        mt_log_plain(MT_LOG_WARNING, notices[i]);
-    if (*mt_scratch_reason(r->scratch))
-        mt_log_plain(MT_LOG_WARNING, mt_scratch_reason(r->scratch));
+    for (size_t i = 0; i < r->notice_count; i++)
+        mt_log_plain(MT_LOG_WARNING, r->notices[i]);
     mt_log(MT_LOG_INFO, "ready", {"instance", r->o.instance}, {"version", MT_VERSION},
            {"cgroups", mt_cgroups_mode_word(r->cgroups)},
            {"scratch", mt_scratch_is_btrfs(r->scratch) ? "btrfs" : "tmpfs"});
 }
 
-static int purge(runner *r, mt_err **err)
-{
-    return open_host(r, err) < 0 ? -1 : runner_purge(r, err);
-}
-
+// Runs that live are left to their supervisors.
 static void end(runner *r)
 {
+    int *fds[] = {&r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,   &r->init_fd,
+                  &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
     bool idle = !r->runs;
 
     server_close_all(r);
     janitor_free(r->janitor);
+    while (r->runs)
+        runs_remove(r->runs);
     if (idle && r->cgroups)
         mt_cgroups_remove_parent(r->cgroups);
+    mt_cgroups_close(r->cgroups);
+    mt_scratch_close(r->scratch);
+    mt_seccomp_done(&r->seccomp);
+    blocks_free(r->blocks);
+    for (unsigned i = 0; i < r->netns_count; i++)
+        mt_close_fd(&r->netns[i]);
+    for (size_t i = 0; i < r->notice_count; i++)
+        free(r->notices[i]);
+    mt_timer_free(r->sweep_timer);
+    mt_timer_free(r->refill_timer);
+    mt_loop_free(r->loop);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
+        mt_close_fd(fds[i]);
+}
+
+static int serve(runner *r, mt_err **err)
+{
+    int status;
+
+    if (r->o.purge)
+        return open_host(r, err) < 0 ? -1 : runner_purge(r, err);
+    if (begin(r, err) < 0)
+        return -1;
+    log_ready(r);
+    status = mt_loop_run(r->loop);
+    if (status < 0)
+        return mt_fail_errno(err, status, "the loop failed");
+    mt_log_plain(MT_LOG_INFO, "stopped");
+    return 0;
+}
+
+static void allow_many_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int main(int argc, char **argv)
 {
     _cleanup_err_ mt_err *err = NULL;
-    struct rlimit files;
     parsed p = {0};
-    runner r = {0};
+    runner r = {.runs_fd = -1,
+                .images_fd = -1,
+                .vfs_fd = -1,
+                .dev_fd = -1,
+                .init_fd = -1,
+                .null_fd = -1,
+                .ids_fd = -1,
+                .listen_fd = -1,
+                .signal_fd = -1};
     int status = parse_options(argc, argv, &p);
 
     if (status >= 0)
         return status;
     (void)umask(022);
     mt_log_init("mt-runner", p.o.log_level);
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
+    allow_many_files();
     r.o = p.o;
-    r.runs_fd = r.images_fd = r.vfs_fd = r.dev_fd = r.init_fd = r.null_fd = r.ids_fd = -1;
-    r.listen_fd = -1;
-    if ((p.o.purge ? purge(&r, &err) : begin(&r, &err)) < 0) {
-        mt_log(MT_LOG_ERROR, "cannot start", {"error", mt_err_sentence(err)});
-        end(&r);
-        return 1;
-    }
-    if (p.o.purge)
-        return 0;
-    log_ready(&r);
-    status = mt_loop_run(r.loop);
+    status = serve(&r, &err);
+    if (status < 0)
+        mt_log(MT_LOG_ERROR, "cannot go on", {"error", mt_err_sentence(err)});
     end(&r);
-    mt_log_plain(MT_LOG_INFO, "stopped");
     return status < 0;
 }

@@ -19,6 +19,7 @@
 enum {
     RUNNER_NETNS_POOL = 16,
     RUNNER_READY_SCRATCH = 16,
+    RUNNER_NOTICES_MAX = 24,
     RUNNER_CONNS_MAX = 16,
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
 };
@@ -93,6 +94,9 @@ struct runner {
     run *runs;
     unsigned live_runs;
     int listen_fd;
+    int signal_fd;
+    char *notices[RUNNER_NOTICES_MAX]; // for the doctor: what this host cannot do
+    size_t notice_count;
     conn *conns;
     unsigned conn_count;
     mt_timer *sweep_timer;
@@ -173,6 +177,9 @@ int server_bind(runner *r, mt_err **err);
 
 // purge.c
 int runner_purge(runner *r, mt_err **err);
+
+// probe.c
+void runner_probe(runner *r);
 
 // images.c
 int images_info(runner *r, mt_arena *arena, mt_info *ret);

@@ -69,6 +69,16 @@ static int fill(sup_client *c)
     return n < 0 ? -1 : 0;
 }
 
+// The client has closed its socket. What it sent before that, perhaps TERMINATE, still counts: it
+// is read to its end.
+static int stop_sending(sup_client *c)
+{
+    mt_journal_reader_free(c->reader);
+    c->reader = NULL;
+    mt_buf_clear(&c->out);
+    return mt_io_set(c->io, EPOLLIN);
+}
+
 // Sends what there is: 0, or -1 when the client is to go.
 static int flush(sup_client *c)
 {
@@ -87,7 +97,7 @@ static int flush(sup_client *c)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN)
-            return -1;
+            return stop_sending(c);
         if (n < 0) {
             if (now - c->progress_ns > (int64_t)STALL_S * STALL_NS_PER_S)
                 return -1;

@@ -429,6 +429,38 @@ static void test_terminate(void)
     }
 }
 
+// One that attaches, terminates and leaves at once, reading nothing, is heard all the same.
+static void test_hasty_client(void)
+{
+    mt_plan plan = plan_of(NULL, 0, false);
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
+    bed_result r;
+    bed_run run;
+
+    (void)mt_put_attach(&b, 0);
+    (void)mt_put_terminate(&b, "ann");
+    for (int i = 0; i < 10; i++) {
+        int fd;
+
+        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
+        CHECK(bed_wait_record(&run, MT_REC_READY, 5000));
+        // Both frames are there before the supervisor looks, and the client has gone by then.
+        (void)kill(run.pid, SIGSTOP);
+        fd = bed_connect(&run);
+        CHECK(mt_write_full(fd, b.data, i % 2 ? 18 : b.len) == 0);
+        if (i % 2) {
+            (void)kill(run.pid, SIGCONT);
+            (void)usleep(2000);
+            (void)kill(run.pid, SIGSTOP);
+            CHECK(mt_write_full(fd, b.data + 18, b.len - 18) == 0);
+        }
+        (void)close(fd);
+        (void)kill(run.pid, SIGCONT);
+        bed_finish(&run, 8000, &r);
+        CHECK_STR(r.by, "ann");
+    }
+}
+
 // A server that attaches gets every record, then what comes, then the end.
 static void test_attach(void)
 {
@@ -743,15 +775,34 @@ static void test_killed_init(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_finished,   test_identity,     test_other_user,
-        test_arguments,  test_long_text,    test_stdin,
-        test_failures,   test_tail,         test_timeout,
-        test_memory,     test_pids,         test_background,
-        test_reaping,    test_deadline,     test_terminate,
-        test_attach,     test_bad_clients,  test_supervisor_killed,
-        test_isolation,  test_files,        test_bad_users,
-        test_layers,     test_spoilt_files, test_late_output,
-        test_privileges, test_tmpfs,        test_killed_init,
+        test_finished,
+        test_identity,
+        test_other_user,
+        test_arguments,
+        test_long_text,
+        test_stdin,
+        test_failures,
+        test_tail,
+        test_timeout,
+        test_memory,
+        test_pids,
+        test_background,
+        test_reaping,
+        test_deadline,
+        test_terminate,
+        test_attach,
+        test_hasty_client,
+        test_bad_clients,
+        test_supervisor_killed,
+        test_isolation,
+        test_files,
+        test_bad_users,
+        test_layers,
+        test_spoilt_files,
+        test_late_output,
+        test_privileges,
+        test_tmpfs,
+        test_killed_init,
     };
     const char *why;
 

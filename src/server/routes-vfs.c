@@ -179,7 +179,7 @@ static int body_bytes(const mt_request *req, const char *name, mt_str *ret, mt_e
 
 static int body_path(const mt_request *req, const char *name, mt_vfs_path *ret, mt_err **err)
 {
-    mt_str bytes;
+    mt_str bytes = {0};
 
     return body_bytes(req, name, &bytes, err) < 0 ? -1 : parse_path(bytes, name, ret, err);
 }

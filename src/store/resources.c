@@ -403,8 +403,7 @@ static int load_sources(db *d, mt_resource *r, mt_err **err)
     if (db_start(d, SOURCE_LIST, &st, err, T(r->id), I(r->version)) < 0)
         return -1;
     while ((more = db_step(d, st, err)) > 0) {
-        struct mt_source_text *source =
-            list_grow((void **)&r->sources, &r->source_count, sizeof(*source));
+        mt_source_text *source = list_grow((void **)&r->sources, &r->source_count, sizeof(*source));
         const void *text;
 
         if (!source)

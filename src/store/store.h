@@ -194,7 +194,7 @@ int mt_store_vfs_by_id(mt_store *s, const mt_user *as, const char *id, mt_vfs_re
                        mt_err **err);
 // namespace_id NULL: all that "as" may see.
 int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
-                      mt_vfs_list *ret, mt_err **err); // by id
+                      mt_vfs_list *ret, mt_err **err); // by name; all: by id
 // A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
 // force. Remove the folder afterwards; a folder without a record is swept at start. [write]
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);
@@ -225,9 +225,9 @@ typedef struct mt_deploy_item {
     const char *definition; // canonical JSON: equal definitions are equal texts
     const mt_source *sources;
     size_t source_count;
-    const char *const
-        *vfs_names;   // file systems of the namespace that a capsule names; they must be
-    size_t vfs_count; // there at the commit
+    // File systems of the namespace that a capsule names: they must be there at the commit.
+    const char *const *vfs_names;
+    size_t vfs_count;
 } mt_deploy_item;
 
 typedef struct mt_deploy_entry {
@@ -258,23 +258,27 @@ typedef struct mt_version {
     int64_t date_created;
 } mt_version;
 
+typedef struct mt_source_text {
+    char *path;
+    char *text; // followed by a NUL that does not count
+    size_t len;
+} mt_source_text;
+
 typedef struct mt_resource {
     char id[MT_ID_TEXT];
     mt_resource_kind kind;
     char name[MT_STORE_NAME];
     int64_t version; // the one asked for, or the newest
     int64_t newest;
-    int64_t date_created;   // of the resource
-    int64_t date_updated;   // of its newest version
-    char digest[65];        // of this version, hex
-    char *definition;       // of this version; NULL in lists
-    mt_version *versions;   // newest first, at most 1,000; NULL in lists
-    size_t version_count;   //
-    struct mt_source_text { //
-        char *path, *text;  // text is followed by a NUL that does not count
-        size_t len;         //
-    } * sources;            // of this version; NULL in lists
-    size_t source_count;    //
+    int64_t date_created; // of the resource
+    int64_t date_updated; // of its newest version
+    char digest[65];      // of this version, hex
+    // Of this version; these three are NULL in lists.
+    char *definition;
+    mt_source_text *sources;
+    size_t source_count;
+    mt_version *versions; // newest first, at most 1,000
+    size_t version_count;
 } mt_resource;
 void mt_resource_done(mt_resource *r);
 

@@ -97,7 +97,7 @@ static int offer(struct batch *batch, size_t want, const char *name)
 
     if (batch->count == want) {
         batch->more = true;
-        if (strcmp(name, heap[0].name) > 0)
+        if (want == 0 || strcmp(name, heap[0].name) > 0)
             return 0;
     }
     copy = strdup(name);
@@ -165,7 +165,7 @@ static int read_batch(int dir, const char *after, size_t want, struct batch *bat
     const struct dirent64 *entry;
     int r;
 
-    batch->items = calloc(want, sizeof(*batch->items));
+    batch->items = malloc(want * sizeof(*batch->items));
     if (!batch->items)
         return -ENOMEM;
     while ((r = vfs_dir_next(&entries, &entry)) > 0) {

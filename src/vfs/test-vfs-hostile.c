@@ -447,11 +447,11 @@ static void test_deep(void)
     CHECK(!is_there("/deep") && count_tmp() == 0);
 
     // past what a path can name
-    make_chain("deeper", 3000, "folder");
+    make_chain("deeper", 1500, "folder");
     CHECK_INT(list_all("/", true, &count, &left_out), 0);
     CHECK(count > 1100 && left_out == 2);
     CHECK_INT(mt_vfs_used(vfs, 20000, &used, &error), 0);
-    CHECK(used > 3000u * 4096);
+    CHECK(used > 1500u * 4096);
     CHECK_INT(mt_vfs_delete(vfs, at("/deeper"), true, &error), 0);
     CHECK(!is_there("/deeper") && count_tmp() == 0);
     CHECK_INT(count_fds(), fds);

@@ -356,6 +356,25 @@ def test_expect():
             assert a.status == 413 and "10 bytes" in a.problem()["detail"] and closed(s)
 
 
+def test_decided_late():
+    with Server() as sv:
+        assert sv.ask("/late", "PUT").body == b"0\n"
+        assert sv.ask("/late").body == b"0\n"
+        # More than would be collected: the limit is that of the later choice.
+        assert sv.ask("/late", "PUT", b"x" * 3000000).body == b"3000000\n"
+        with sv.connect() as s:
+            s.sendall(b"PUT /late HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                      b"Expect: 100-continue\r\n\r\n")
+            assert Answer(s).status == 100
+            s.sendall(b"hello")
+            assert Answer(s).body == b"5\n"
+            s.sendall(b"PUT /late-refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                      b"Expect: 100-continue\r\n\r\n")
+            assert Answer(s).status == 403 and closed(s)
+        t = sv.stats()
+        assert t["requests"] == 5 and t["gone"] == 0, t
+
+
 def test_refused_bodies():
     with Server() as sv:
         # Short and announced: read over, the connection lives on.
@@ -406,7 +425,7 @@ def test_collect_total():
 
 
 def test_timeouts():
-    with Server("--header-ms", "200", "--body-ms", "200", "--idle-ms", "300", "--send-ms",
+    with Server("--header-ms", "200", "--body-ms", "900", "--idle-ms", "300", "--send-ms",
                 "300") as sv:
         # Nothing at all: closed without a word.
         with sv.connect() as s:
@@ -432,8 +451,8 @@ def test_timeouts():
             s.sendall(b"PUT /park HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
             for _ in range(9):
                 s.sendall(b"x")
-                assert not select.select([s], [], [], 0.1)[0]
-            assert not select.select([s], [], [], 0.6)[0]
+                assert not select.select([s], [], [], 0.15)[0]
+            assert not select.select([s], [], [], 1.2)[0]
             sv.ask("/wake")
             assert Answer(s).body == b"woken\n"
             start = time.monotonic()

@@ -72,6 +72,9 @@ part=dotnet
 check 'dotnet builds net8.0' '*0 Error(s)*' dotnet build hello -nodeReuse:false
 check 'dotnet runs what it built on .NET 8' 'net 8 {"answer":42}' dotnet hello/bin/Debug/net8.0/hello.dll
 check 'and so does its own program' 'net 8 {"answer":42}' hello/bin/Debug/net8.0/hello
+check 'dotnet new makes a net8.0 console program' '*<TargetFramework>net8.0</TargetFramework>*' bash -c '
+    dotnet new console -f net8.0 -o fresh --no-restore >new.txt 2>&1 || cat new.txt
+    cat fresh/fresh.csproj'
 check 'dotnet lists the runtime 8.0' 'Microsoft.NETCore.App 8.0.*' dotnet --list-runtimes
 
 part=debian
