@@ -51,11 +51,17 @@ def program(name):
 
 
 def ensure_image(name):
-    """Builds a base image when it is not in the cache."""
+    """Makes a base image, or sees that the cache has the one that its definition asks for."""
     if not (IMAGES / "names" / name).exists():
         print(f"making the base image '{name}' (once; it is kept in {IMAGES})", file=sys.stderr)
-    subprocess.run([program("mt-image"), "build", name, "--images", str(IMAGES)],
-                   check=True, stdout=sys.stderr)
+    command = [program("mt-image"), "build", name, "--images", str(IMAGES)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, errors="replace") as builder:
+        for line in builder.stderr:
+            if "is up to date" not in line:
+                print(line, end="", file=sys.stderr, flush=True)
+    if builder.returncode:
+        raise StartError(f"the base image '{name}' could not be made: {' '.join(command)}")
 
 
 class Server:

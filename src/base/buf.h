@@ -29,7 +29,7 @@ int mt_buf_add(mt_buf *b, const void *data, size_t len);
 int mt_buf_adds(mt_buf *b, const char *text);
 int mt_buf_addc(mt_buf *b, char c);
 int mt_buf_addf(mt_buf *b, const char *fmt, ...) MT_PRINTF(2, 3);
-int mt_buf_vaddf(mt_buf *b, const char *fmt, va_list ap);
+int mt_buf_vaddf(mt_buf *b, const char *fmt, va_list ap) MT_PRINTF(2, 0);
 
 // Room for at least len more bytes to write at data + len; NULL when there cannot be. Follow with
 // mt_buf_added().

@@ -48,7 +48,7 @@ static int set(mt_err **err, mt_code code, const char *field, char *sentence)
     return -1;
 }
 
-static char *vformat(const char *fmt, va_list ap)
+static char *MT_PRINTF(1, 0) vformat(const char *fmt, va_list ap)
 {
     char *text = NULL;
 

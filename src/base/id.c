@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -38,13 +39,16 @@ void mt_hex(const void *data, size_t len, char *out)
 // in each millisecond and carries into the time when it overflows.
 void mt_id_new(char out[MT_ID_TEXT])
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // a leaf; guards the two below
     static uint64_t last_ms;
     static uint32_t counter;
-    uint64_t ms = (uint64_t)(mt_now_us() / 1000);
+    uint64_t ms;
     unsigned char b[16];
     char hex[33];
 
     mt_random_bytes(b, sizeof(b));
+    (void)pthread_mutex_lock(&lock);
+    ms = (uint64_t)(mt_now_us() / 1000);
     if (ms > last_ms) {
         last_ms = ms;
         counter = (((uint32_t)b[6] << 8) | b[7]) & 0x3ff;
@@ -56,6 +60,7 @@ void mt_id_new(char out[MT_ID_TEXT])
         b[i] = (unsigned char)(last_ms >> (40 - 8 * i));
     b[6] = (unsigned char)(0x70 | (counter >> 8));
     b[7] = (unsigned char)counter;
+    (void)pthread_mutex_unlock(&lock);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     mt_hex(b, 16, hex);
     (void)snprintf(out, MT_ID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,

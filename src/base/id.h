@@ -6,7 +6,7 @@
 
 enum { MT_ID_LEN = 36, MT_ID_TEXT = 37 };
 
-// Not safe for two threads at once (a counter keeps the order within a millisecond).
+// Any thread.
 void mt_id_new(char out[MT_ID_TEXT]);
 bool mt_is_id(mt_str s); // 8-4-4-4-12 lower-case hex digits, any version
 void mt_random_bytes(void *out, size_t len);

@@ -32,7 +32,7 @@ void mt_timer_at(mt_timer *timer, int64_t boottime_ns);
 void mt_timer_in_ms(mt_timer *timer, int64_t ms);
 void mt_timer_stop(mt_timer *timer);
 int64_t mt_timer_left_ms(const mt_timer *timer); // 0 when it is not armed or due
-void mt_timer_free(mt_timer *timer); // accepts NULL
+void mt_timer_free(mt_timer *timer);             // accepts NULL
 
 // Runs fn(data) on the loop's thread, soon. From any thread; 0, or -ENOMEM and it will not run.
 typedef void mt_post_fn(void *data);

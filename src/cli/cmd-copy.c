@@ -34,7 +34,8 @@ static void place_done(place *p)
 
 static int place_parse(cli *c, const char *word, place *p, mt_err **err)
 {
-    *p = (place){.local = word, .standard = mt_streq(word, "-"), .remote = vfs_path_is(word)};
+    *p = (place){
+        .local = word ? word : "", .standard = mt_streq(word, "-"), .remote = vfs_path_is(word)};
     return p->remote ? vfs_path_parse(c, word, &p->vfs, err) : 0;
 }
 

@@ -259,7 +259,7 @@ int beneath_mkdir(int root, const char *rel, mt_err **err)
 
 int beneath_open_file(int root, const char *rel, mt_err **err)
 {
-    const char *name = NULL;
+    const char *name = rel;
     _cleanup_close_ int folder = beneath_parent(root, rel, false, &name, err), fd = -1;
     struct stat st;
 

@@ -115,7 +115,7 @@ char *vfs_item_bytes(const mt_json *item, const char *member)
     char *out = xalloc(strlen(text) + 1), *at = out;
 
     if (!mt_json_is_true(mt_json_get(item, "nameEscaped"))) {
-        memcpy(out, text, strlen(text));
+        memcpy(out, text, strlen(text) + 1);
         return out;
     }
     while (*text) {

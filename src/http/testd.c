@@ -23,7 +23,8 @@ static struct {
     uint64_t parked; // id of the last request to /park
     unsigned heads, requests, gone, ended;
     mt_timer *timer;
-    uint64_t slow;
+    uint64_t slow[1024]; // paused uploads
+    size_t slow_count;
 } g;
 
 static bool is_path(mt_http_x *x, const char *path)
@@ -210,30 +211,49 @@ static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
 // Takes a piece every 10 ms.
 static void on_slow_piece(mt_http_x *x, const void *piece, size_t len, void *data)
 {
+    if (g.slow_count == MT_ARRAY_SIZE(g.slow))
+        return;
     mt_http_pause(x);
-    g.slow = mt_http_id(x);
-    mt_timer_in_ms(g.timer, 10);
+    g.slow[g.slow_count++] = mt_http_id(x);
+    if (g.slow_count == 1)
+        mt_timer_in_ms(g.timer, 10);
 }
 
 static void on_resume(mt_timer *timer, void *data)
 {
-    mt_http_x *x = mt_http_find(g.server, g.slow);
+    for (size_t i = 0; i < g.slow_count; i++) {
+        mt_http_x *x = mt_http_find(g.server, g.slow[i]);
 
-    if (x)
-        mt_http_resume(x);
+        if (x)
+            mt_http_resume(x);
+    }
+    g.slow_count = 0;
 }
 
 // Decides only later, as a handler that asks another thread does.
 static void on_decided(void *data)
 {
-    mt_http_x *x = mt_http_find(g.server, g.parked);
+    uint64_t *id = data;
+    mt_http_x *x = mt_http_find(g.server, *id);
 
+    free(id);
     if (x && is_path(x, "/late-refuse")) {
         (void)mt_http_respond_problem(x, MT_E_FORBIDDEN, "not here");
     } else if (x) {
         mt_http_stream(x, UINT64_MAX, on_piece, NULL);
         mt_http_resume(x);
     }
+}
+
+static void decide_later(mt_http_x *x)
+{
+    uint64_t *id = malloc(sizeof(*id));
+
+    if (!id)
+        abort();
+    *id = mt_http_id(x);
+    mt_http_pause(x);
+    (void)mt_loop_post(g.loop, on_decided, id);
 }
 
 static void refuse_late(mt_http_x *x, const void *piece, size_t len, void *data)
@@ -255,11 +275,8 @@ static void on_head(mt_http_x *x, void *data)
         (void)mt_http_respond_problem(x, MT_E_FORBIDDEN, "not here");
     else if (is_path(x, "/small"))
         mt_http_collect(x, 10);
-    if (is_path(x, "/late") || is_path(x, "/late-refuse")) {
-        mt_http_pause(x);
-        g.parked = mt_http_id(x);
-        (void)mt_loop_post(g.loop, on_decided, NULL);
-    }
+    if (is_path(x, "/late") || is_path(x, "/late-refuse"))
+        decide_later(x);
 }
 
 static void on_gone(mt_http_x *x, void *data)

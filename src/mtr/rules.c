@@ -33,7 +33,7 @@ static bool is_alnum(char c)
 
 static bool same(mt_str a, mt_str b)
 {
-    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
 // The text of a string member of an object node; {NULL, 0} when there is none.
@@ -454,7 +454,7 @@ void mt_rule_startup_entry(mt_checker *c, const mt_prop *prop, const mt_mtr_node
                                      sizeof(text), &argument))
         return;
     place = command->value;
-    if (argument != SIZE_MAX) {
+    if (argument != SIZE_MAX && list) {
         place = list->first;
         for (size_t i = 0; i < argument; i++)
             place = place->next;

@@ -120,14 +120,14 @@ static void leave_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-MT_NORETURN static void work(runner *r, int fd)
+MT_NORETURN static void work(runner *r, pid_t parent, int fd)
 {
     int64_t since = 0; // when there began to be something to do in a quiet moment; 0: nothing is
 
     (void)prctl(PR_SET_NAME, "mt-janitor");
     (void)setpriority(PRIO_PROCESS, 0, 5); // starts come first
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == 1)
+    if (getppid() != parent) // it died before the line above
         _exit(0);
     leave_signals();
     for (;;) {
@@ -231,6 +231,7 @@ static void close_others(runner *r)
 
 static int begin(janitor *j, mt_err **err)
 {
+    pid_t self = getpid();
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -239,7 +240,7 @@ static int begin(janitor *j, mt_err **err)
     if (j->pid == 0) {
         (void)close(pair[0]);
         close_others(j->r);
-        work(j->r, pair[1]);
+        work(j->r, self, pair[1]);
     }
     (void)close(pair[1]);
     if (j->pid < 0) {

@@ -57,6 +57,9 @@ int mt_build_new_fs(const char *type, const char *const *options, unsigned attrs
 
     if (fs < 0)
         return -errno;
+    // The name that df and mount(8) show.
+    if (fsconfig(fs, FSCONFIG_SET_STRING, "source", type, 0) < 0)
+        return -errno;
     for (; options && options[0]; options += 2) {
         unsigned how = options[1] ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
 

@@ -107,7 +107,8 @@ int mt_step_names(mt_build *b)
     }
     set_rlimit(RLIMIT_CORE, 0, 0);
     set_rlimit(RLIMIT_NOFILE, 1024, 1 << 20);
-    set_rlimit(RLIMIT_STACK, 8 << 20, RLIM_INFINITY);
+    // A quarter of it bounds arguments and environment: 2 MiB and 1 MiB are promised.
+    set_rlimit(RLIMIT_STACK, 16 << 20, RLIM_INFINITY);
     set_rlimit(RLIMIT_MEMLOCK, 8 << 20, 8 << 20);
     return 0;
 }

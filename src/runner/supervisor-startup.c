@@ -90,13 +90,23 @@ static void add_line(mt_buf *b, const mt_plan_command *p)
         (void)mt_buf_adds(b, "…");
 }
 
+// The sentence is a C string: a NUL in it shows as what it is not, too.
 static void add_tail(mt_buf *b, const sup_command *c)
 {
-    size_t from = b->len;
+    _cleanup_buf_ mt_buf tail = MT_BUF_INIT(DETAILS_MAX);
+    size_t from = 0;
 
-    (void)mt_tail_get(&c->tail, b);
-    while (b->len > from && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
-        b->len--;
+    (void)mt_tail_get(&c->tail, &tail);
+    while (tail.len && (tail.data[tail.len - 1] == '\n' || tail.data[tail.len - 1] == '\r'))
+        tail.len--;
+    for (size_t i = 0; i < tail.len; i++) {
+        if (tail.data[i])
+            continue;
+        (void)mt_buf_add(b, tail.data + from, i - from);
+        (void)mt_buf_adds(b, "\xef\xbf\xbd");
+        from = i + 1;
+    }
+    (void)mt_buf_add(b, mt_buf_str(&tail) + from, tail.len - from);
 }
 
 // Startup command failed: LINE - [REASON: ]ERROR OUTPUT

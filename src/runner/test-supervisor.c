@@ -193,6 +193,31 @@ static void test_long_text(void)
     CHECK(strstr(r.details, " - -bash: line 1: no-such-thing: command not found"));
 }
 
+// As much as is promised goes through bash into a program: 2 MiB of arguments, each up to 131,071
+// bytes; and 10,000 of them.
+static void test_many_arguments(void)
+{
+    _cleanup_free_ char *word = calloc(1, 131072);
+    const char *args[10000];
+    mt_plan_command c = {.command = "f() { /usr/bin/printf %s \"$@\" | wc -c > /mnt/data/out; }; f",
+                         .user = "maitento",
+                         .wait = true};
+    bed_result r;
+
+    memset(word, 'w', 131071);
+    for (size_t i = 0; i < 10000; i++)
+        args[i] = i < 15 ? word : "x";
+    c.arguments = args;
+    c.argument_count = 15;
+    run_one(c, &r);
+    CHECK_STR(r.details, "");
+    CHECK_STR(output_of("out"), "1966065\n");
+    c.arguments = args + 15;
+    c.argument_count = 9985;
+    run_one(c, &r);
+    CHECK_STR(output_of("out"), "9985\n");
+}
+
 static void test_stdin(void)
 {
     CHECK_STR(shell("maitento", "(cat; wc -c; read x; echo $?; test -t 0; echo $?; cat /dev/stdin; "
@@ -228,6 +253,9 @@ static void test_failures(void)
     run_one(CMD("printf 'a\\xff\\n\\n' >&2; exit 1"), &r);
     CHECK_STR(r.details,
               "Startup command failed: printf 'a\\xff\\n\\n' >&2; exit 1 - a\xef\xbf\xbd");
+    run_one(CMD("printf 'a\\0b\\r\\n' >&2; exit 1"), &r);
+    CHECK_STR(r.details, "Startup command failed: printf 'a\\0b\\r\\n' >&2; exit 1 - a\xef\xbf\xbd"
+                         "b");
     run_one(CMD("cd /no/such && ls"), &r);
     CHECK_STR(r.details, "Startup command failed: cd /no/such && ls - -bash: line 1: cd: /no/such: "
                          "No such file or directory");
@@ -775,33 +803,13 @@ static void test_killed_init(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_finished,
-        test_identity,
-        test_other_user,
-        test_arguments,
-        test_long_text,
-        test_stdin,
-        test_failures,
-        test_tail,
-        test_timeout,
-        test_memory,
-        test_pids,
-        test_background,
-        test_reaping,
-        test_deadline,
-        test_terminate,
-        test_attach,
-        test_hasty_client,
-        test_bad_clients,
-        test_supervisor_killed,
-        test_isolation,
-        test_files,
-        test_bad_users,
-        test_layers,
-        test_spoilt_files,
-        test_late_output,
-        test_privileges,
-        test_tmpfs,
+        test_finished,     test_identity,       test_other_user,  test_arguments,
+        test_long_text,    test_many_arguments, test_stdin,       test_failures,
+        test_tail,         test_timeout,        test_memory,      test_pids,
+        test_background,   test_reaping,        test_deadline,    test_terminate,
+        test_attach,       test_hasty_client,   test_bad_clients, test_supervisor_killed,
+        test_isolation,    test_files,          test_bad_users,   test_layers,
+        test_spoilt_files, test_late_output,    test_privileges,  test_tmpfs,
         test_killed_init,
     };
     const char *why;

@@ -22,6 +22,7 @@ typedef struct job {
     mt_err *err;
     bool signed_in;
     bool admit;      // this round is sign-in and `begin` alone: the body comes after it
+    bool whole;      // an empty body: the request was complete while it was being admitted
     bool running;    // on a worker: the loop does not touch req, reply, err
     bool gone;       // the client left: free when the worker is done
     int write_error; // of an upload
@@ -282,6 +283,24 @@ static void answer(mt_http_x *x, job *j)
         (void)mt_http_respond_problem(x, MT_E_INTERNAL, "the answer could not be written");
 }
 
+// The whole request is there and its sender may send it.
+static void handle(mt_http_x *x, job *j)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    int64_t seconds = 0;
+
+    if ((j->route->flags & MT_ROUTE_WAIT) &&
+        mt_query_int(&j->req, "wait", 0, WAIT_MAX_SECONDS, 0, &seconds, &err) < 0) {
+        answer_error(x, err, NULL);
+        return;
+    }
+    if (seconds > 0 && start_waiting(j, seconds) < 0) {
+        (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+        return;
+    }
+    submit(j);
+}
+
 // On the loop: a worker is done with j.
 static void on_worked(void *data)
 {
@@ -296,6 +315,8 @@ static void on_worked(void *data)
     if (j->admit && !j->err) {
         j->admit = false;
         mt_http_resume(x);
+        if (j->whole)
+            handle(x, j);
         return;
     }
     if (j->reply.not_yet && !j->err && !j->req.waited_out && j->topic) {
@@ -482,22 +503,14 @@ static void on_head(mt_http_x *x, void *data)
 static void on_request(mt_http_x *x, void *data)
 {
     job *j = mt_http_data(x);
-    _cleanup_err_ mt_err *err = NULL;
-    int64_t seconds;
 
     if (!j || mt_http_answered(x))
         return;
-    if (j->route->flags & MT_ROUTE_WAIT) {
-        if (mt_query_int(&j->req, "wait", 0, WAIT_MAX_SECONDS, 0, &seconds, &err) < 0) {
-            answer_error(x, err, NULL);
-            return;
-        }
-        if (seconds > 0 && start_waiting(j, seconds) < 0) {
-            (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
-            return;
-        }
-    }
-    submit(j);
+    // Pausing holds a body back, but not the end of an empty one.
+    if (j->admit)
+        j->whole = true;
+    else
+        handle(x, j);
 }
 
 static void on_end(mt_http_x *x, void *data)

@@ -377,8 +377,8 @@ int mt_store_run_live_count(mt_store *s, int64_t *ret, mt_err **err);
 
 // What an event of a run changes; any set of parts.
 typedef struct mt_run_change {
-    bool ready;         // Starting -> Running at ready_us (0: now)
-    int64_t ready_us;   //
+    bool ready; // Starting -> Running at ready_us (0: now)
+    int64_t ready_us;
     const char *phases; // JSON list that replaces the old one
     const char *image_digest;
     int64_t deadline;       // 0: as it was

@@ -45,9 +45,14 @@ struct walk {
 
 // ---- the smallest names ----
 
+static const char *name_of(const struct item *item)
+{
+    return item->name ? item->name : "";
+}
+
 static int compare_items(const void *a, const void *b)
 {
-    return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
+    return strcmp(name_of(a), name_of(b));
 }
 
 static void swap_items(struct item *a, struct item *b)
@@ -97,7 +102,7 @@ static int offer(struct batch *batch, size_t want, const char *name)
 
     if (batch->count == want) {
         batch->more = true;
-        if (want == 0 || strcmp(name, heap[0].name) > 0)
+        if (strcmp(name, name_of(&heap[0])) > 0)
             return 0;
     }
     copy = strdup(name);
@@ -165,7 +170,7 @@ static int read_batch(int dir, const char *after, size_t want, struct batch *bat
     const struct dirent64 *entry;
     int r;
 
-    batch->items = malloc(want * sizeof(*batch->items));
+    batch->items = calloc(want, sizeof(*batch->items));
     if (!batch->items)
         return -ENOMEM;
     while ((r = vfs_dir_next(&entries, &entry)) > 0) {

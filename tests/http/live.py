@@ -7,6 +7,7 @@ Usage: live.py HTTP-TESTD [--sanitized] [TEST...]; sanitized builds are not meas
 
 import json
 import os
+import random
 import resource
 import select
 import socket
@@ -19,6 +20,7 @@ import traceback
 
 TESTD = sys.argv[1]
 SANITIZED = "--sanitized" in sys.argv
+CHAOS = float(os.environ.get("CHAOS_SECONDS", "3"))
 WAIT = 20  # seconds; a deadline for every wait, never a pause
 
 
@@ -647,6 +649,69 @@ def test_uploads():
             s.sendall(b"PUT /slow-upload HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
             s.sendall(b"x" * 3000000)
             assert Answer(s).body == b"3000000\n"
+
+
+def test_chaos():
+    """Many clients that do anything at any time; every exchange must end, and only once."""
+    rng = random.Random(7)
+    requests = [
+        b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /park HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /wake HTTP/1.0\r\n\r\n",
+        b"GET /file HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /abort HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /pour?bytes=300000 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /pour?bytes=3000000 HTTP/1.0\r\n\r\n",
+        b"HEAD /pour?bytes=9 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+    ]
+    for path in (b"/x", b"/upload", b"/slow-upload", b"/refuse", b"/refuse-late", b"/small",
+                 b"/late", b"/late-refuse", b"/park"):
+        head = b"PUT " + path + b" HTTP/1.1\r\nHost: a\r\n"
+        requests += [
+            head + b"Content-Length: 9\r\n\r\n123456789",
+            head + b"Content-Length: 150000\r\n\r\n" + b"x" * 150000,
+            head + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            head + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
+            head + b"Content-Length: 20\r\nExpect: 100-continue\r\n\r\n",
+        ]
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(b"x" * 5000000)
+        f.flush()
+        with Server("--file", f.name, "--idle-ms", "200", "--header-ms", "150", "--body-ms", "150",
+                    "--send-ms", "150", "--connections", "60") as sv:
+            clients, end, turns = [], time.monotonic() + CHAOS, 0
+            while time.monotonic() < end:
+                turns += 1
+                if len(clients) < 50:
+                    s = sv.connect(rcvbuf=rng.choice([None, 4096]))
+                    s.setblocking(False)
+                    clients.append([s, b""])
+                c = rng.choice(clients)
+                act = rng.randrange(12)
+                try:
+                    if act < 6:
+                        c[1] = c[1] or rng.choice(requests) * rng.choice([1, 1, 1, 3])
+                        n = c[0].send(c[1][:rng.choice([1, 7, 60, 5000, 1000000])])
+                        c[1] = c[1][n:]
+                    elif act < 10:
+                        c[0].recv(rng.choice([1, 500, 1000000]))
+                    elif act == 10:
+                        c[0].shutdown(rng.choice([socket.SHUT_WR, socket.SHUT_RDWR]))
+                    else:
+                        if rng.randrange(2):
+                            c[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                        c[0].close()
+                        clients.remove(c)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    c[0].close()
+                    clients.remove(c)
+            for c in clients:
+                c[0].close()
+            print(f"# {turns} turns")
+            sv.until("all ended", lambda t: t["heads"] == t["ended"] + 1 and t["connections"] == 1)
 
 
 def test_stop():
