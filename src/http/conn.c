@@ -7,10 +7,13 @@
 #include "http/server-internal.h"
 
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum {
     LINGER_MS = 2000,
+    PARKED_CHECK_MS = 5000,
+    PARKED_AHEAD_BYTES = 32 * 1024,
     SETTLE_ROUNDS = 16, // of one connection in one turn: others wait meanwhile
     KEPT_BYTES = 16 * 1024,
 };
@@ -513,7 +516,9 @@ static int64_t deadline(const mt_http_x *x)
     case MT_HTTP_S_LINGER:
         at = x->read_ns + LINGER_MS * ms;
         break;
-    default:
+    case MT_HTTP_S_QUIET:
+        if (x->live && x->answering != MT_HTTP_A_ENDED)
+            at = x->read_ns + PARKED_CHECK_MS * ms;
         break;
     }
     if (x->state != MT_HTTP_S_LINGER && x->answering != MT_HTTP_A_NONE && mt_http_pending_(x))
@@ -554,11 +559,30 @@ void mt_http_conn_settle_(mt_http_x *x)
     wait_for_more(x);
 }
 
+// The end of a parked connection is told by EPOLLRDHUP, but a client that sent more than the socket
+// takes and then left cannot deliver its end: nobody reads here. Such clients are cut.
+static void check_parked(mt_http_x *x)
+{
+    int ahead = 0;
+
+    x->read_ns = mt_boottime_ns();
+    if (ioctl(x->fd, FIONREAD, &ahead) < 0 || ahead > PARKED_AHEAD_BYTES)
+        x->broken = true;
+}
+
+static bool is_stuck(const mt_http_x *x)
+{
+    return x->answering != MT_HTTP_A_NONE && mt_http_pending_(x) &&
+           mt_boottime_ns() >= x->sent_ns + x->server->limits.send_idle_timeout_ms * 1000000;
+}
+
 static void time_is_up(mt_http_x *x)
 {
     const mt_http_limits *l = &x->server->limits;
 
-    if (x->answering == MT_HTTP_A_NONE && x->state == MT_HTTP_S_HEAD && x->head)
+    if (x->state == MT_HTTP_S_QUIET && !is_stuck(x))
+        check_parked(x);
+    else if (x->answering == MT_HTTP_A_NONE && x->state == MT_HTTP_S_HEAD && x->head)
         mt_http_tell_(x, MT_E_REQUEST_TIMEOUT,
                       "the head of the request was not whole after %lld seconds",
                       (long long)(l->header_timeout_ms / 1000));

@@ -617,6 +617,21 @@ static void test_isolation(void)
     say(out);
 }
 
+// Its own loopback works; there is nothing else to speak to, and no way to see packets.
+static void test_network(void)
+{
+    CHECK_STR(shell("maitento",
+                    "exec > /mnt/data/out 2>&1; python3 -c 'import socket; s = "
+                    "socket.create_server((\"127.0.0.1\", 8080)); "
+                    "socket.create_connection((\"localhost\", 8080)); print(\"lo\")'; "
+                    "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; cat /etc/resolv.conf; "
+                    "getent hosts $(hostname) | cut -d' ' -f1"),
+              "lo\nlo\n127.0.1.1\n");
+    CHECK(strstr(shell("root", "exec > /mnt/data/out 2>&1; python3 -c 'import socket; "
+                               "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'; true"),
+                 "PermissionError"));
+}
+
 static void test_files(void)
 {
     struct stat st;

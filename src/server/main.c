@@ -7,6 +7,7 @@
 #include "server/config.h"
 #include "server/confine.h"
 #include "server/server.h"
+#include "vfs/vfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,11 +224,38 @@ static int confine(daemon_state *d, mt_err **err)
     return r < 0 ? -1 : 0;
 }
 
+static bool has_record(void *data, const char *id)
+{
+    _cleanup_err_ mt_err *missing = NULL;
+    mt_vfs_record record;
+
+    // A store that cannot answer makes nothing unknown.
+    return mt_store_vfs_by_id(data, NULL, id, &record, &missing) == 0 ||
+           mt_err_code(missing) != MT_E_NOT_FOUND;
+}
+
+// What a crash left among the file systems' folders. A fault is told and does not stop the start.
+static void sweep_file_systems(daemon_state *d)
+{
+    _cleanup_err_ mt_err *left = NULL;
+    size_t unknown = 0;
+    char count[24];
+
+    if (mt_vfs_sweep(d->api.vfs_dirfd, has_record, d->api.store, &unknown, &left) < 0)
+        mt_log(MT_LOG_WARNING, "something of a file system could not be removed",
+               {"error", mt_err_sentence(left)});
+    (void)snprintf(count, sizeof(count), "%zu", unknown);
+    if (unknown)
+        mt_log(MT_LOG_WARNING, "folders with files but without a record are left in STATE/vfs",
+               {"folders", count});
+}
+
 // As the service user. Threads are made here and below, so that all of them are confined.
 static int start_as_service(daemon_state *d, mt_err **err)
 {
     if (confine(d, err) < 0 || open_parts(d, err) < 0)
         return -1;
+    sweep_file_systems(d);
     mt_store_set_listener(d->api.store, on_events, &d->api);
     if (mt_runs_adopt(d->api.runs, err) < 0)
         return -1;
