@@ -68,6 +68,7 @@ static void hash_parts(const char *const *parts, size_t count, char hex[MT_IMAGE
 static int read_definition(build *b, mt_err **err)
 {
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_MTR_MAX_BYTES + 1);
+    _cleanup_buf_ mt_buf recipes = MT_BUF_INIT(64 * 1024);
     const char *file = b->options->definition;
     int r = mt_read_file(AT_FDCWD, file, &text);
 
@@ -75,8 +76,11 @@ static int read_definition(build *b, mt_err **err)
         return mt_fail_errno(err, r, "cannot read the definition '%s'", file);
     if (mt_image_def_parse(file, mt_buf_str(&text), text.len, &b->def, NULL, err) < 0)
         return -1;
-    const char *const parts[] = {MT_IMAGE_BUILDER, b->options->name, b->def.json};
-    hash_parts(parts, MT_ARRAY_SIZE(parts), b->definition_digest);
+    if (mt_components_recipes(&b->def, &recipes) < 0)
+        return mt_fail_oom(err);
+    const char *const parts[] = {MT_IMAGE_BUILDER, b->options->name, b->def.json,
+                                 mt_buf_str(&recipes)};
+    hash_parts(parts, recipes.len ? 4 : 3, b->definition_digest);
     return 0;
 }
 

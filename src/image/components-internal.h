@@ -10,6 +10,7 @@ typedef struct mt_part_kind {
     const char *name;   // of the component
     const char *scheme; // of its source: "npm:"
     const char *owner;  // the component that users see, which is missing when this one is
+    const char *recipe; // raised when the way of installing it changes what comes out
     int (*install)(mt_components *c, mt_part *p, const char *root, mt_err **err);
 } mt_part_kind;
 

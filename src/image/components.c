@@ -10,14 +10,14 @@
 #include <stdio.h>
 
 static const mt_part_kind kinds[] = {
-    {"node", "npm:", "node", mt_npm_install_node},
-    {"npm", "npm:", "npm", mt_npm_install_npm},
-    {"dotnet", "host:", "dotnet", mt_dotnet_install_sdk},
-    {"dotnet-runtime", "nuget:", "dotnet", mt_dotnet_install_runtime},
-    {"aspnetcore-runtime", "nuget:", "dotnet", mt_dotnet_install_runtime},
-    {"dotnet-targeting-pack", "nuget:", "dotnet", mt_dotnet_install_pack},
-    {"aspnetcore-targeting-pack", "nuget:", "dotnet", mt_dotnet_install_pack},
-    {"dotnet-apphost-pack", "nuget:", "dotnet", mt_dotnet_install_pack},
+    {"node", "npm:", "node", "1", mt_npm_install_node},
+    {"npm", "npm:", "npm", "1", mt_npm_install_npm},
+    {"dotnet", "host:", "dotnet", "2", mt_dotnet_install_sdk},
+    {"dotnet-runtime", "nuget:", "dotnet", "1", mt_dotnet_install_runtime},
+    {"aspnetcore-runtime", "nuget:", "dotnet", "1", mt_dotnet_install_runtime},
+    {"dotnet-targeting-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
+    {"aspnetcore-targeting-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
+    {"dotnet-apphost-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
 };
 
 // ---- from the definition ----
@@ -69,6 +69,17 @@ int mt_components_new(const mt_image_def *def, const char *work, mt_components *
             return -1;
     *ret = MT_TAKE_PTR(c);
     return 0;
+}
+
+int mt_components_recipes(const mt_image_def *def, mt_buf *out)
+{
+    for (size_t i = 0; i < def->component_count; i++) {
+        const mt_part_kind *kind = kind_of(def->components[i].name);
+
+        if (kind)
+            (void)mt_buf_addf(out, "%s %s\n", kind->name, kind->recipe);
+    }
+    return out->failed;
 }
 
 void mt_components_free(mt_components *c)

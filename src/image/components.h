@@ -16,6 +16,10 @@ int mt_components_new(const mt_image_def *def, const char *work, mt_components *
 void mt_components_free(mt_components *c);
 MT_DEFINE_CLEANUP(mt_components_free, mt_components *)
 
+// How each component of the definition is made by this version, for the image's identity: appended
+// to out. Nothing where there are no components.
+int mt_components_recipes(const mt_image_def *def, mt_buf *out);
+
 bool mt_components_any(const mt_components *c);
 // use_stage: fetch by a builder root's npm even where the host has one (for tests).
 // A component without a source is noted as missing; it fails only where the build cannot go on.

@@ -437,7 +437,7 @@ static void test_part_digest(void)
         .version = "22.0.0",
         .source = "npm:n",
         .digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"};
-    static const mt_part_kind kind = {.name = "node"};
+    static const mt_part_kind kind = {.name = "node", .recipe = "1"};
     _cleanup_free_ char *file = in_work("abc");
     mt_part p = {.def = &def, .kind = &kind, .package = "n"};
     mt_err *err = NULL;

@@ -270,6 +270,7 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     mt_plan_limits limits = mt_run_limits(&s->def, &api->limits);
     _cleanup_arena_ mt_arena *arena = mt_arena_new(PLAN_ARENA);
     _cleanup_err_ mt_err *failed = NULL;
+    char id[MT_ID_TEXT];
     mt_run_new new_run;
     mt_plan plan;
     int r;
@@ -292,9 +293,11 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
                             .status = "Error",
                             .end_reason = "startFailed",
                             .failure_details = mt_err_sentence(failed)};
-    (void)mt_store_run_apply_wait(api->store, run->id, 0, &change, NULL);
+    memcpy(id, run->id, sizeof(id));
     mt_run_done(run);
-    return mt_store_run_get(api->store, &req->user, new_run.id ? new_run.id : run->id, run, err);
+    if (mt_store_run_apply_wait(api->store, id, 0, &change, err) < 0)
+        return -1;
+    return mt_store_run_get(api->store, &req->user, id, run, err);
 }
 
 static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
