@@ -50,7 +50,10 @@ bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
 {
     char text[4096];
     size_t key_len = key ? strlen(key) : 0;
-    int n = cg_read(dirfd, file, text, sizeof(text));
+    int n;
+
+    text[0] = '\0';
+    n = cg_read(dirfd, file, text, sizeof(text));
 
     if (n < 0) {
         errno = -n;

@@ -174,7 +174,7 @@ int mt_journal_open(int dirfd, const char *name, mt_journal **ret, mt_err **err)
         return mt_fail_errno(err, errno, "cannot open the journal '%s'", name);
     if (!S_ISREG(st.st_mode))
         return mt_fail(err, MT_E_IO, "the journal '%s' is no regular file", name);
-    if (mt_journal_reader_new(fd, &r, err) < 0)
+    if (mt_journal_reader_new(fd, &r, err) < 0 || !r)
         return -1;
     do
         more = mt_journal_next(r, 0, &record, NULL, err);

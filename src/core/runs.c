@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 
 #include "capsule/journal.h"
 
@@ -29,6 +30,8 @@ enum {
     INFO_FRESH_US = 10 * 1000000,
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
+
+#define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
 
 typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
 
@@ -655,10 +658,29 @@ int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err 
     return 0;
 }
 
+// Runs under way must be able to end and be told: no new ones when the disk is nearly full.
+static int check_disk_floor(mt_runs *runs, mt_err **err)
+{
+    struct statvfs st;
+    uint64_t free_bytes, floor;
+
+    if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
+        return 0;
+    free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    floor = MT_MIN((uint64_t)st.f_blocks * st.f_frsize / 20, DISK_FLOOR_BYTES);
+    if (free_bytes >= floor)
+        return 0;
+    return mt_fail(err, MT_E_DISK_FULL,
+                   "only %llu MiB are free where the state folder is; no run starts below %llu MiB",
+                   (unsigned long long)(free_bytes >> 20), (unsigned long long)(floor >> 20));
+}
+
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
 {
     int r = 0;
 
+    if (check_disk_floor(runs, err) < 0)
+        return -1;
     (void)pthread_mutex_lock(&runs->lock);
     if (runs->promised_runs >= runs->options.max_live_runs)
         r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,

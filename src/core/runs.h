@@ -29,8 +29,9 @@ void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 
-// Room for one more run: 0, or capacityExceeded naming the ceiling. What is promised here is given
-// back by mt_runs_release() (the start failed) or when the run ends.
+// Room for one more run: 0, or capacityExceeded naming the ceiling (live runs, memory, disk), or
+// diskFull when the state folder's disk is at its floor (5 % or 2 GiB, the lesser). What is
+// promised here is given back by mt_runs_release() (the start failed) or when the run ends.
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err);
 void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
 

@@ -93,9 +93,9 @@ static void check_disk(const mt_request *req, mt_json *checks)
     part = st.f_blocks ? (double)st.f_bavail / (double)st.f_blocks : 0;
     (void)snprintf(detail, sizeof(detail), "%.1f GiB free where the state folder is (%.0f %%)",
                    free_gib, part * 100);
-    if (free_gib < 2 || part < 0.05)
+    if (free_gib < 2 && part < 0.05)
         add_check(checks, "disk", "warning", detail,
-                  "free disk space: below 5 % or 2 GiB it is low");
+                  "free disk space: no run starts below 5 % or 2 GiB, whichever is less");
     else
         add_check(checks, "disk", "ok", detail, NULL);
 }

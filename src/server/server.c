@@ -449,6 +449,9 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
         copy_header(j, "If-None-Match", &j->req.if_none_match, err) < 0 ||
         copy_header(j, "Idempotency-Key", &key, err) < 0)
         return -1;
+    // A range of another version of the file would be mixed into the client's: give it the whole.
+    if (mt_http_header_count(j->http, "If-Range") > 0)
+        j->req.range = NULL;
     if (key && (!*key || strlen(key) > 255))
         return mt_fail(err, MT_E_BAD_REQUEST, "Idempotency-Key must have 1 to 255 characters");
     j->req.idempotency_key = key;
