@@ -15,7 +15,7 @@ const char *const cg_controller_names[CG_CONTROLLERS] = {
 
 static unsigned controller_bits(const char *list, const char *separators)
 {
-    _cleanup_free_ char *copy = strdup(list);
+    _cleanup_free_ char *copy = mt_str_dup(mt_str_of(list));
     unsigned bits = 0;
     char *save = NULL;
 
@@ -102,7 +102,7 @@ static int parse_line(char *line, cg_found *f)
 
 int cg_find_parse(const char *text, cg_found *ret)
 {
-    _cleanup_free_ char *copy = strdup(text);
+    _cleanup_free_ char *copy = mt_str_dup(mt_str_of(text));
     char *save = NULL;
 
     *ret = (cg_found){0};

@@ -95,8 +95,8 @@ static char *folder_of(const char *path)
     const char *slash = strrchr(path, '/');
 
     if (!slash)
-        return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+        return mt_str_dup(MT_STR("."));
+    return mt_str_dup(slash == path ? MT_STR("/") : (mt_str){path, (size_t)(slash - path)});
 }
 
 // A new image file: allocated in full and with its file system under another name first, so that a

@@ -28,11 +28,11 @@ typedef enum verdict {
 enum { CALLS_MAX = 512, PROGRAM_MAX = 1024 };
 
 static const struct {
-    unsigned short number;
     const char *name;
     verdict verdict;
+    unsigned short number;
 } calls[] = {
-#define MT_CALL(number, name, verdict) {number, #name, verdict},
+#define MT_CALL(number, name, verdict) {#name, verdict, number},
 #include "capsule/seccomp.def"
 #undef MT_CALL
 };
@@ -204,12 +204,10 @@ static size_t make_ranges(range out[CALLS_MAX + 1])
 
 int mt_seccomp_compile(mt_seccomp *out, mt_err **err)
 {
-    _cleanup_free_ program *p = calloc(1, sizeof(*p));
+    program whole = {0}, *p = &whole;
     range ranges[CALLS_MAX + 1];
     size_t count = make_ranges(ranges);
 
-    if (!p)
-        return mt_fail_oom(err);
     // Calls of other ABIs (i386, x32: numbers from 2^30 up are past the last range) are unknown.
     load(p, offsetof(struct seccomp_data, arch));
     emit(p, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);

@@ -16,6 +16,11 @@ typedef struct place {
     const char *local;
 } place;
 
+typedef struct totals {
+    int files, skipped; // skipped: what could not be copied, exit status 1
+    uint64_t bytes;
+} totals;
+
 typedef struct job {
     cli *c;
     const place *from, *to;
@@ -24,7 +29,7 @@ typedef struct job {
     int to_root;   // likewise
     tree tree;
     cli_progress progress;
-    int skipped; // entries that could not be copied: exit status 1
+    struct totals *totals;
 } job;
 
 static void place_done(place *p)
@@ -200,7 +205,7 @@ static int copy_link(job *j, const tree_item *item, mt_err **err)
     }
     cli_warn(j->c, "the link %s is not copied: %s", shown(j, item), mt_err_sentence(cause));
     (void)mt_err_free(cause);
-    j->skipped++;
+    j->totals->skipped++;
     return 0;
 }
 
@@ -210,8 +215,10 @@ static int copy_file(job *j, const tree_item *item, mt_err **err)
 {
     mt_err *cause = NULL;
 
-    if ((j->to->remote ? file_to_remote : file_to_local)(j, item, &cause) == 0)
+    if ((j->to->remote ? file_to_remote : file_to_local)(j, item, &cause) == 0) {
+        j->totals->files++;
         return 0;
+    }
     if (!item->rel[0] ||
         (mt_err_code(cause) != MT_E_NOT_FOUND && mt_err_code(cause) != MT_E_NOT_REGULAR_FILE)) {
         mt_err_move(err, cause);
@@ -219,7 +226,7 @@ static int copy_file(job *j, const tree_item *item, mt_err **err)
     }
     cli_warn(j->c, "%s is not copied: %s", shown(j, item), mt_err_sentence(cause));
     (void)mt_err_free(cause);
-    j->skipped++;
+    j->totals->skipped++;
     return 0;
 }
 
@@ -339,11 +346,10 @@ static int target_is_folder(cli *c, const place *to, bool must, mt_err **err)
     return 0;
 }
 
-static int copy_one(cli *c, const char *word, const place *to, bool into, int *skipped,
-                    mt_err **err)
+static int copy_one(cli *c, const char *word, const place *to, bool into, totals *sum, mt_err **err)
 {
     place from = {0};
-    job j = {.c = c, .from = &from, .to = to, .from_root = -1, .to_root = -1};
+    job j = {.c = c, .from = &from, .to = to, .from_root = -1, .to_root = -1, .totals = sum};
     _cleanup_free_ char *name = NULL;
     const char *base = to->remote ? to->vfs.path : to->local;
     int r = place_parse(c, word, &from, err);
@@ -362,7 +368,7 @@ static int copy_one(cli *c, const char *word, const place *to, bool into, int *s
         j.target = into && name ? vfs_path_join(base, name) : xprintf("%s", base);
         r = run_job(&j, err);
     }
-    *skipped += j.skipped;
+    sum->bytes += j.progress.done;
     tree_done(&j.tree);
     mt_close_fd(&j.from_root);
     mt_close_fd(&j.to_root);
@@ -371,22 +377,37 @@ static int copy_one(cli *c, const char *word, const place *to, bool into, int *s
     return r;
 }
 
+static int report(cli *c, const totals *sum, mt_err **err)
+{
+    _cleanup_json_ mt_json *v = NULL;
+
+    if (sum->skipped > 0)
+        cli_warn(c, "%d %s not copied", sum->skipped,
+                 sum->skipped == 1 ? "entry was" : "entries were");
+    if (c->json) {
+        v = mt_json_new_object();
+        (void)mt_json_set(v, "files", mt_json_new_int(sum->files));
+        (void)mt_json_set(v, "bytes", mt_json_new_int((int64_t)sum->bytes));
+        (void)mt_json_set(v, "notCopied", mt_json_new_int(sum->skipped));
+        if (cli_print_json(v, err) < 0)
+            return -1;
+    }
+    return sum->skipped > 0 ? 1 : 0;
+}
+
 static int run_cp(cli *c, mt_err **err)
 {
-    int last = c->arg_count - 1, skipped = 0, r, into = 0;
+    int last = c->arg_count - 1, r, into = 0;
+    totals sum = {0};
     place to;
 
     r = place_parse(c, cli_arg(c, last), &to, err);
     if (r == 0)
         r = into = target_is_folder(c, &to, last > 1, err);
     for (int i = 0; i < last && r >= 0; i++)
-        r = copy_one(c, cli_arg(c, i), &to, into > 0, &skipped, err);
+        r = copy_one(c, cli_arg(c, i), &to, into > 0, &sum, err);
     place_done(&to);
-    if (r < 0)
-        return -1;
-    if (skipped > 0)
-        cli_warn(c, "%d %s not copied", skipped, skipped == 1 ? "entry was" : "entries were");
-    return skipped > 0 ? 1 : 0;
+    return r < 0 ? -1 : report(c, &sum, err);
 }
 
 static const cli_option options[] = {

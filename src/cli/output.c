@@ -78,6 +78,7 @@ void cli_print_flat(FILE *to, const char *text)
     print_clean(to, text, strlen(text), true);
 }
 
+MT_PRINTF(3, 0)
 static void vnote(const cli *c, const char *prefix, const char *fmt, va_list ap)
 {
     _cleanup_free_ char *text = NULL;

@@ -7,13 +7,12 @@
 #include "http/server-internal.h"
 
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum {
     LINGER_MS = 2000,
     PARKED_CHECK_MS = 5000,
-    PARKED_AHEAD_BYTES = 32 * 1024,
+    PARKED_AHEAD_BYTES = 64 * 1024,
     SETTLE_ROUNDS = 16, // of one connection in one turn: others wait meanwhile
     KEPT_BYTES = 16 * 1024,
 };
@@ -559,14 +558,21 @@ void mt_http_conn_settle_(mt_http_x *x)
     wait_for_more(x);
 }
 
-// The end of a parked connection is told by EPOLLRDHUP, but a client that sent more than the socket
-// takes and then left cannot deliver its end: nobody reads here. Such clients are cut.
+// The end of a parked connection is told by EPOLLRDHUP. But a client that sent more than the socket
+// takes and then left cannot deliver its end while nobody reads: so now and then what it sent ahead
+// is read and kept, and one that sends ahead without measure is cut.
 static void check_parked(mt_http_x *x)
 {
-    int ahead = 0;
+    ssize_t n = recv(x->fd, x->server->scratch, MT_HTTP_READ_BYTES, MSG_DONTWAIT);
 
     x->read_ns = mt_boottime_ns();
-    if (ioctl(x->fd, FIONREAD, &ahead) < 0 || ahead > PARKED_AHEAD_BYTES)
+    if (n > 0)
+        keep(x, x->server->scratch, (size_t)n);
+    else if (n == 0)
+        x->peer_shut = true;
+    else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+        x->broken = true;
+    if (x->in.len - x->in_off > PARKED_AHEAD_BYTES)
         x->broken = true;
 }
 

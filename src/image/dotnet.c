@@ -200,7 +200,8 @@ static int write_project(mt_components *c, mt_err **err)
 // NuGet lays packages out as LOWER-CASE-NAME/VERSION/.
 static int take_package(mt_components *c, mt_part *p, mt_err **err)
 {
-    _cleanup_free_ char *lower = strdup(p->package), *version = strdup(p->version);
+    _cleanup_free_ char *lower = strdup(p->package);
+    _cleanup_free_ char *version = strdup(p->version);
     _cleanup_free_ char *file = NULL;
 
     if (!lower || !version)

@@ -157,7 +157,7 @@ static void test_refused(void)
         "\"\xf4\x90\x80\x80\"",
         "\"\xe2\x82\"",
         "[\xff]",
-        "\xc2\xa0"
+        "\xc2\xa0[]",
         "1",
         "\v1",
         "\f[]",

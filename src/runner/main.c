@@ -227,7 +227,7 @@ static char *find_init(void)
             return path;
         free(path);
     }
-    return strdup("/usr/lib/maitento/mt-init");
+    return mt_str_dup(MT_STR("/usr/lib/maitento/mt-init"));
 }
 
 static int read_boot_id(runner *r, mt_err **err)
@@ -318,7 +318,7 @@ static int open_locks(runner *r, mt_err **err)
 
 static int open_host(runner *r, mt_err **err)
 {
-    _cleanup_free_ char *init = r->o.init ? strdup(r->o.init) : find_init();
+    _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init)) : find_init();
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 

@@ -223,10 +223,8 @@ int server_bind(runner *r, mt_err **err)
 {
     const char *slash = strrchr(r->o.socket, '/');
     const char *name = slash ? slash + 1 : r->o.socket;
-    _cleanup_free_ char *folder = !slash ? strdup(".")
-                                  : slash == r->o.socket
-                                      ? strdup("/")
-                                      : strndup(r->o.socket, (size_t)(slash - r->o.socket));
+    _cleanup_free_ char *folder =
+        mt_str_dup(slash ? (mt_str){r->o.socket, (size_t)(name - r->o.socket)} : MT_STR("."));
     _cleanup_close_ int folder_fd = -1, fd = -1;
     int b;
 
@@ -282,6 +280,8 @@ void server_close_fds(runner *r)
 
 void server_close_all(runner *r)
 {
-    while (r->conns)
-        conn_close(r->conns);
+    for (conn *c = r->conns, *next; c; c = next) {
+        next = c->next;
+        conn_close(c);
+    }
 }

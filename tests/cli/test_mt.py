@@ -291,7 +291,8 @@ def test_cp_of_one_file_every_way(mt, fake, tmp_path):
     mt("cp", "out/g", "/vfs/data/in")
     mt("cp", "out/g", "/vfs/data/new/")
     mt("cp", "out/g", "/vfs/data")
-    mt("cp", "-", "/vfs/data/typed", stdin=b"typed" * 100000)
+    done = mt("cp", "--json", "-", "/vfs/data/typed", stdin=b"typed" * 100000)
+    assert json.loads(done.out) == {"files": 1, "bytes": 500000, "notCopied": 0}
     assert tree[b"/copy"] == tree[b"/in/g"] == tree[b"/new/g"] == tree[b"/g"] == b"one"
     assert tree[b"/typed"] == b"typed" * 100000
     assert mt("cp", "/vfs/data/in/f", "-").stdout == b"one"

@@ -36,8 +36,8 @@ is 'curl is there' "$(curl --version | head -1 | cut -d' ' -f1)" curl
 is 'ps is there' "$(yes_if ps --version)" yes
 is 'apt is there for packages' "$(yes_if apt-get --version)" yes
 is 'sources are public ones alone' "$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-    grep -o 'http[^ ]*' | sort -u | tr '\n' ' ')" \
-    'http://deb.debian.org/debian http://security.debian.org/debian-security '
+    grep -o 'http[^ ]*' | grep -cvE '^http://(deb|security)[.]debian[.]org/debian(-security)?$')" 0
+is 'and there are three' "$(grep -c '^deb http' /etc/apt/sources.list)" 3
 is 'no package lists or caches are kept' "$(find /var/lib/apt/lists /var/cache/apt -type f 2>/dev/null | wc -l)" 0
 is 'licences are kept' "$(yes_if test -s /usr/share/doc/bash/copyright)" yes
 is 'pages are not' "$(find /usr/share/man -type f | wc -l)" 0
