@@ -70,7 +70,7 @@ static int create_vfs(mt_request *req, mt_reply *reply, mt_err **err)
         mt_json_need_name(req->body, "name", &name, err) < 0)
         return -1;
     // The folder first: a record never lacks its folder.
-    mt_store_id_new(id);
+    mt_id_new(id);
     if (mt_vfs_create(api->vfs_dirfd, id, api->service_uid, api->service_gid, err) < 0)
         return -1;
     if (mt_store_vfs_create(api->store, id, ns.id, name.data, 0, &record, err) < 0) {

@@ -66,7 +66,7 @@ static int create_op(tx *t, void *arg, mt_err **err)
     struct create *c = arg;
     char id[MT_ID_TEXT];
 
-    mt_store_id_new(id);
+    mt_id_new(id);
     if (db_run(t->db, KEY_ADD, err, T(id), T(c->user_id), T(c->name), B(c->hash, HASH), I(t->now),
                I(c->expires)) < 0 ||
         event_add(t, "key", id, "", "created", err) < 0)

@@ -111,7 +111,7 @@ static int create_op(tx *t, void *arg, mt_err **err)
     r = user_load(t->db, DB_USER_BY_ID, T(c->owner->id), &owner, err);
     if (r != 0)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no user '%s'", c->owner->name);
-    mt_store_id_new(id);
+    mt_id_new(id);
     if (db_run(t->db, NAMESPACE_ADD, err, T(id), T(c->name), T(owner.id), I(t->now)) < 0 ||
         event_add(t, "namespace", id, id, "created", err) < 0)
         return -1;

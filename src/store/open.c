@@ -192,7 +192,7 @@ static int ensure_admin(mt_store *s, mt_err **err)
 
     if (r <= 0)
         return r;
-    mt_store_id_new(id);
+    mt_id_new(id);
     if (db_run(s->writer, USER_ADD, err, T(id), T("admin"), T("admin"), I(0), I(t.now)) < 0)
         return -1;
     return event_add(&t, "user", id, "", "created", err);
@@ -268,13 +268,4 @@ mt_store *mt_store_close(mt_store *s)
     free(s->path);
     free(s);
     return NULL;
-}
-
-void mt_store_id_new(char out[MT_ID_TEXT])
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-    pthread_mutex_lock(&lock);
-    mt_id_new(out);
-    pthread_mutex_unlock(&lock);
 }

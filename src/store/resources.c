@@ -173,7 +173,7 @@ static int load_state(tx *t, const struct deploy *d, const mt_deploy_item *item,
 static int add_resource(tx *t, const struct deploy *d, const mt_deploy_item *item,
                         struct state *state, mt_err **err)
 {
-    mt_store_id_new(state->id);
+    mt_id_new(state->id);
     state->newest = 1;
     return db_run(t->db, RESOURCE_ADD, err, T(state->id), T(d->ns.id), T(KINDS[item->kind]),
                   T(item->name), I(t->now)) < 0

@@ -211,7 +211,7 @@ int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err 
     if (run->idempotency_key && check_key(run->idempotency_key, run->request_digest, err) < 0)
         return -1;
     if (!run->id) {
-        mt_store_id_new(own);
+        mt_id_new(own);
         c.id = own;
     } else if (!mt_is_id(mt_str_of(run->id))) {
         return mt_fail(err, MT_E_INTERNAL, "'%.80s' is no id", run->id);

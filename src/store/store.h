@@ -42,9 +42,6 @@ mt_store *mt_store_close(mt_store *store); // returns NULL; accepts NULL
 MT_DEFINE_CLEANUP(mt_store_close, mt_store *)
 #define _cleanup_store_ _cleanup_(mt_store_close_p)
 
-// A new id; unlike mt_id_new() safe in any thread.
-void mt_store_id_new(char out[MT_ID_TEXT]);
-
 // A 32-byte key for one purpose, derived from the key file: 8 bytes of context name it.
 void mt_store_derive_key(const mt_store *store, const char context[8], unsigned char out[32]);
 
@@ -184,7 +181,7 @@ typedef struct mt_vfs_list {
 } mt_vfs_list;
 void mt_vfs_list_done(mt_vfs_list *l);
 
-// id NULL: made here. Make the folder before, under an id of mt_store_id_new(), so that a record
+// id NULL: made here. Make the folder before, under an id of mt_id_new(), so that a record
 // never lacks its folder. limit_bytes 0: the default. [write]
 int mt_store_vfs_create(mt_store *s, const char *id, const char *namespace_id, const char *name,
                         int64_t limit_bytes, mt_vfs_record *ret, mt_err **err);

@@ -313,7 +313,7 @@ static void test_vfs(void)
     CHECK_CODE(mt_store_vfs_create(store, NULL, work.id, "ok", -1, &v, &err), BAD_FIELD);
     CHECK_CODE(mt_store_vfs_create(store, NULL, "nowhere", "ok", 0, &v, &err), NOT_FOUND);
     CHECK_CODE(mt_store_vfs_get(store, &anna, work.id, "nothing", &v, &err), NOT_FOUND);
-    mt_store_id_new(id);
+    mt_id_new(id);
     CHECK_OK(mt_store_vfs_create(store, id, work.id, "extra", 1 << 20, &v, &err));
     CHECK_STR(v.id, id);
     CHECK_OK(mt_store_vfs_list(store, &anna, work.id, (mt_page){NULL, 1}, &l, &err));

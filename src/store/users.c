@@ -125,7 +125,7 @@ static int add_user(tx *t, const char *name, mt_role role, int64_t uid, mt_user 
 {
     char id[MT_ID_TEXT];
 
-    mt_store_id_new(id);
+    mt_id_new(id);
     if (db_run(t->db, USER_ADD, err, T(id), T(name), T(mt_role_name(role)),
                uid < 0 ? T(NULL) : I(uid), I(t->now)) < 0 ||
         event_add(t, "user", id, "", "created", err) < 0)

@@ -152,7 +152,7 @@ int mt_store_vfs_create(mt_store *s, const char *id, const char *namespace_id, c
     if (limit_bytes < 0)
         return mt_fail_field(err, MT_E_BAD_FIELD, "limitBytes", "a limit is a number above 0");
     if (!id) {
-        mt_store_id_new(own);
+        mt_id_new(own);
         c.id = own;
     } else if (!mt_is_id(mt_str_of(id))) {
         return mt_fail(err, MT_E_INTERNAL, "'%.80s' is no id", id);
