@@ -198,11 +198,12 @@ static int fetch_part(mt_components *c, npm *n, mt_part *p, mt_err **err)
 
     if (pack_nearest(n, p, &name, &failure) < 0)
         return mt_part_set_missing(p, &failure, err);
+    if (!name)
+        return mt_fail_oom(err);
     file = mt_asprintf("%s/%s", n->folder, name);
-    version = name ? version_of(p->package, name) : NULL;
+    version = version_of(p->package, name);
     if (!file || !version)
-        return mt_fail(err, MT_E_UNAVAILABLE, "npm gave '%s' for %s", name ? name : "nothing",
-                       p->package);
+        return mt_fail(err, MT_E_UNAVAILABLE, "npm gave '%s' for %s", name, p->package);
     return mt_part_fetched(p, version, file, err) < 0 ? -1 : unpack(c, p, file, err);
 }
 
