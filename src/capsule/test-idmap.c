@@ -42,7 +42,7 @@ static void test_image(int dir)
 
 static void test_vfs(int dir)
 {
-    _cleanup_close_ int ns = -1, tree = -1, fd = -1;
+    _cleanup_close_ int ns = -1, tree = -1;
     _cleanup_err_ mt_err *err = NULL;
 
     CHECK_INT(mt_idmap_vfs(BASE, S, S, &ns, &err), 0);

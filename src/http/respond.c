@@ -304,7 +304,7 @@ void mt_http_problem_body_(mt_buf *b, mt_code code, const char *detail)
     (void)mt_buf_adds(b, "}\n");
 }
 
-static int respond_problem(mt_http_x *x, mt_code code, const char *fmt, va_list ap)
+static int MT_PRINTF(3, 0) respond_problem(mt_http_x *x, mt_code code, const char *fmt, va_list ap)
 {
     static const mt_http_header_line TYPE = {"Content-Type", "application/problem+json"};
     _cleanup_buf_ mt_buf body = MT_BUF_INIT(16 * DETAIL_BYTES);
