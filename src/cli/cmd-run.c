@@ -107,7 +107,8 @@ static int get_run(cli *c, mt_json **ret, mt_err **err)
 
     if (api_run_id(c, cli_arg(c, 0), &id, err) < 0)
         return -1;
-    path = api_path("/v1/capsule-runs/%s", id);
+    path = api_path(cli_flag(c, "story") ? "/v1/capsule-runs/%s?story=true" : "/v1/capsule-runs/%s",
+                    id);
     return api_get(c, path, ret, err);
 }
 
@@ -155,35 +156,44 @@ static void event(const mt_json *v, const char *member, const char *what)
 {
     const char *when = cli_text(v, member);
 
-    if (when[0])
-        (void)printf("%.10s %.12s  %s\n", when, when[0] ? when + 11 : "", what);
+    if (!when[0])
+        return;
+    (void)printf("%.10s %.12s  ", when, when + 11);
+    cli_print_clean(stdout, what, strlen(what));
+    (void)fputc('\n', stdout);
 }
 
-// What happened, in its order.
-static void print_story(const mt_json *v)
+static void print_phases(const mt_json *phases)
 {
-    const mt_json *phases = mt_json_get(v, "phases");
-    const char *details = cli_text(v, "failureDetails"), *reason = cli_text(v, "endReason");
-    _cleanup_free_ char *started =
-        xprintf("started by %s: capsule %s, version %lld, image %s, for at most %s",
-                cli_text(v, "startedBy"), cli_text(v, "capsule"), (long long)cli_int(v, "version"),
-                cli_text(v, "image"), cli_text(v, "maxDuration"));
-    _cleanup_free_ char *ended = xprintf("%s%s%s%s", cli_text(v, "status"), reason[0] ? " (" : "",
-                                         reason, reason[0] ? ")" : "");
-
-    event(v, "dateCreated", started);
     for (size_t i = 0; i < mt_json_count(phases); i++) {
         const mt_json *p = mt_json_at(phases, i);
 
         (void)printf("    %-24s %10.3f ms\n", cli_text(p, "name"),
                      (double)cli_int(p, "us") / 1000.0);
     }
-    event(v, "dateReady", "ready");
-    event(v, "dateEnded", ended);
-    if (details[0]) {
-        (void)fputs("    ", stdout);
-        cli_print_clean(stdout, details, strlen(details));
-        (void)fputc('\n', stdout);
+}
+
+// What happened, in its order: as the run's journal tells it, or where that is no longer kept, as
+// the run's record does.
+static void print_story(const mt_json *v)
+{
+    const mt_json *story = mt_json_get(v, "story");
+    _cleanup_free_ char *started =
+        xprintf("started by %s: capsule %s, version %lld, image %s, for at most %s",
+                cli_text(v, "startedBy"), cli_text(v, "capsule"), (long long)cli_int(v, "version"),
+                cli_text(v, "image"), cli_text(v, "maxDuration"));
+    const char *details = cli_text(v, "failureDetails"), *reason = cli_text(v, "endReason");
+    _cleanup_free_ char *ended =
+        xprintf("ended: %s%s%s%s%s", cli_text(v, "status"), reason[0] ? ", " : "", reason,
+                details[0] ? ": " : "", details);
+
+    event(v, "dateCreated", started);
+    for (size_t i = 0; i < mt_json_count(story); i++)
+        event(mt_json_at(story, i), "time", cli_text(mt_json_at(story, i), "what"));
+    if (mt_json_count(story) == 0) {
+        print_phases(mt_json_get(v, "phases"));
+        event(v, "dateReady", "ready");
+        event(v, "dateEnded", ended);
     }
     if (!cli_text(v, "dateEnded")[0])
         (void)printf("now %s\n", cli_text(v, "status"));

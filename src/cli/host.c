@@ -201,7 +201,7 @@ static void check_disk(host_finding *f)
         return;
     }
     free_bytes = (uint64_t)s.f_bavail * s.f_frsize;
-    floor_bytes = MT_MAX((uint64_t)s.f_blocks * s.f_frsize / 20, (uint64_t)2 << 30);
+    floor_bytes = MT_MIN((uint64_t)s.f_blocks * s.f_frsize / 20, (uint64_t)2 << 30);
     find(f,
          free_bytes < floor_bytes       ? HOST_FAILED
          : free_bytes < 4 * floor_bytes ? HOST_WARNING

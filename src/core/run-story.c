@@ -36,10 +36,10 @@ static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
         (void)snprintf(out, SENTENCE_MAX, "ending: %s", mt_end_reason_word(r->ending.reason));
         return out;
     case MT_REC_ENDED:
-        (void)snprintf(out, SENTENCE_MAX, "ended: %s, %s%s%.*s", mt_run_status_word(r->ended.status),
-                       mt_end_reason_word(r->ended.reason), r->ended.failure_details.len ? ": " : "",
-                       (int)MT_MIN(r->ended.failure_details.len, (size_t)7000),
-                       r->ended.failure_details.data);
+        (void)snprintf(
+            out, SENTENCE_MAX, "ended: %s, %s%s%.*s", mt_run_status_word(r->ended.status),
+            mt_end_reason_word(r->ended.reason), r->ended.failure_details.len ? ": " : "",
+            (int)MT_MIN(r->ended.failure_details.len, (size_t)7000), r->ended.failure_details.data);
         return out;
     case MT_REC_CLOSED:
         return "everything of it is removed from the host";

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/xattr.h>
 
 static void add(runner *r, const char *fmt, ...) MT_PRINTF(2, 3);
 
@@ -39,6 +40,18 @@ static void probe_idmap(runner *r, int folder_fd, int userns_fd, const char *wha
     mt_close_fd(&fd);
 }
 
+// The runner's own root is a tmpfs like those that runs get.
+static void probe_tmpfs(runner *r)
+{
+    if (setxattr("/", "user.overlay.probe", "y", 1, 0) == 0) {
+        (void)removexattr("/", "user.overlay.probe");
+        return;
+    }
+    add(r, "what runs write is kept in memory, and this kernel (before 6.6) keeps no attributes "
+           "there: "
+           "a folder of the image that was removed cannot be made again in a run");
+}
+
 void runner_probe(runner *r)
 {
     _cleanup_close_ int image = -1, vfs = -1;
@@ -50,6 +63,8 @@ void runner_probe(runner *r)
         add(r, "%s", groups[i]);
     if (*mt_scratch_reason(r->scratch))
         add(r, "%s", mt_scratch_reason(r->scratch));
+    if (!mt_scratch_is_btrfs(r->scratch))
+        probe_tmpfs(r);
     if (blocks_maps(r->blocks, 0, &image, &vfs, &err) < 0) {
         add(r, "no run can be started: %s", mt_err_sentence(err));
         return;

@@ -680,7 +680,7 @@ def test_run_list_get_and_story(mt, fake):
     assert fake.requests[-1].query == {"capsule": "a b", "status": "Error", "limit": "50"}
     assert "outOfMemory" in mt("capsule-run-get", "@last").out
     story = mt("capsule-run-get", "@last", "--story").out
-    assert "mounts" in story and "1.234 ms" in story and "Error (outOfMemory)" in story
+    assert "mounts" in story and "1.234 ms" in story and "ended: Error, outOfMemory" in story
 
 
 # ---- doctor ----

@@ -1,0 +1,170 @@
+"""Walks the API of a live server and holds every answer against api/openapi.yaml."""
+import json
+import re
+
+import jsonschema
+import yaml
+
+from conftest import ROOT
+
+API = yaml.safe_load((ROOT / "api/openapi.yaml").read_text(encoding="utf-8"))
+PATHS = [(re.compile("^" + re.sub(r"{\w+}", "[^/]+", path) + "$"), path) for path in API["paths"]]
+
+
+def deref(node):
+    while "$ref" in node:
+        at = API
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            at = at[part]
+        node = at
+    return node
+
+
+def described(method, target):
+    target = target.split("?")[0]
+    fits = [path for pattern, path in PATHS if pattern.match(target)]
+    assert fits, f"{target} is not described"
+    # "/v1/namespaces/{ns}/vfs" fits one pattern only; literal parts win over parameters.
+    path = min(fits, key=lambda p: p.count("{"))
+    return API["paths"][path]["get" if method == "HEAD" else method.lower()]
+
+
+def strict(schema):
+    """Members that the description does not name are an error here, also beside an allOf."""
+    return {**schema, "unevaluatedProperties": False} if "allOf" in schema else schema
+
+
+class Walk:
+    def __init__(self, api):
+        self.api = api
+        self.seen = set()
+
+    def __call__(self, method, path, body=None, expect=None, headers=None, data=None):
+        headers = dict(headers or {})
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        status, got, raw = self.api.raw(method, path, data, headers)
+        assert expect is None or status == expect, (method, path, status, raw)
+        operation = described(method, path)
+        answer = deref(operation["responses"].get(str(status)) or operation["responses"]["default"])
+        self.seen.add(operation["operationId"])
+        media = (got.get("Content-Type") or "").split(";")[0]
+        content = answer.get("content", {})
+        assert (media in content) if raw else True, (method, path, status, media, list(content))
+        names = {name.lower() for name in got}
+        for name, header in answer.get("headers", {}).items():
+            assert not header.get("required") or name.lower() in names, (path, name)
+        if not raw or not media.endswith("json"):
+            return raw
+        value = json.loads(raw)
+        schema = content[media].get("schema", {})
+        validator = jsonschema.Draft202012Validator(
+            strict(deref(schema)), resolver=jsonschema.RefResolver("", API))
+        errors = [f"{e.message} at {list(e.absolute_path)}" for e in validator.iter_errors(value)]
+        assert not errors, (method, path, status, errors[0])
+        return value
+
+
+def walk_access(do, name):
+    do("GET", "/v1/health", expect=200)
+    do("GET", "/openapi.json", expect=200)
+    do("GET", "/v1/images", expect=200)
+    do("GET", "/v1/doctor", expect=200)
+    do("GET", "/v1/whoami", expect=200)
+    do("POST", "/v1/namespaces", {"name": name}, 201)
+    do("POST", "/v1/namespaces", {"name": name}, 409)
+    do("POST", "/v1/namespaces", {"nam": name}, 400)
+    do("PUT", "/v1/default-namespace", {"name": name}, 200)
+    do("GET", "/v1/namespaces?limit=1", expect=200)
+    do("GET", "/v1/namespaces?limit=0", expect=400)
+    do("GET", f"/v1/namespaces/{name}", expect=200)
+    user = name.replace(".", "-")[:32]
+    do("POST", "/v1/users", {"name": user}, 201)
+    do("GET", "/v1/users", expect=200)
+    do("PUT", f"/v1/namespaces/{name}/members/{user}", expect=204)
+    assert do("GET", f"/v1/namespaces/{name}/members", expect=200)["items"]
+    do("DELETE", f"/v1/namespaces/{name}/members/{user}", expect=204)
+    key = do("POST", "/v1/keys", {"name": "k", "user": user, "expires": "2100-01-01T00:00:00Z"}, 201)
+    assert do("GET", f"/v1/keys?user={user}", expect=200)["items"]
+    do("DELETE", f"/v1/keys/{key['id']}", expect=204)
+    do("DELETE", f"/v1/users/{user}", expect=204)
+
+
+def walk_files(do, at):
+    do("GET", f"{at}/stat?path=/a/b", expect=404)
+    do("PUT", f"{at}/files?path=/a/b", data=b"hello", expect=201)
+    do("PUT", f"{at}/files?path=/a/b", data=b"hello!", expect=200)
+    do("PUT", f"{at}/files?path=/a/empty", data=b"", expect=201)
+    do("PUT", f"{at}/files?path=/a/%FFodd%25", data=b"x", expect=201)
+    assert do("GET", f"{at}/files?path=/a/b", expect=200) == b"hello!"
+    assert do("GET", f"{at}/files?path=/a/b", expect=206, headers={"Range": "bytes=1-2"}) == b"el"
+    do("GET", f"{at}/files?path=/a/b", expect=416, headers={"Range": "bytes=9-"})
+    do("GET", f"{at}/files?path=/a/b", expect=304, headers={"If-None-Match": "*"})
+    do("HEAD", f"{at}/files?path=/a/b", expect=200)
+    do("POST", f"{at}/mkdir", {"path": "/c/d", "parents": True}, 201)
+    do("POST", f"{at}/mkdir", {"path": "/c/d", "parents": True}, 200)
+    do("POST", f"{at}/link", {"path": "/l", "target": "a/b"}, 201)
+    do("POST", f"{at}/move", {"from": "/a/b", "to": "/c/b"}, 200)
+    entries = do("GET", f"{at}/list?recursive=true", expect=200)["items"]
+    assert {e["type"] for e in entries} == {"file", "folder", "link"}, entries
+    assert any(e["nameEscaped"] for e in entries), entries
+    do("GET", f"{at}/list?path=/&limit=1", expect=200)
+    do("GET", f"{at}/files?path=/c", expect=409)
+    do("GET", f"{at}/stat?path=../x", expect=400)
+    do("DELETE", f"{at}/files?path=/c", expect=409)
+    for path in ("/a", "/c", "/l"):
+        do("DELETE", f"{at}/files?path={path}&recursive=true", expect=204)
+
+
+def walk_resources(do, ns):
+    deploy = f"/v1/namespaces/{ns}/deploy"
+    capsule = ('startup = [{ command = "true" }]\nautoTerminate = true\n'
+               'vfs = [{ vfs = @ref("work") mountName = "work" }]\nenvironment = { A = "b" }\n')
+    files = [{"path": "capsules/shape.mtr", "content": capsule},
+             {"path": "json/shape.json", "content": '{"type":"object"}'},
+             {"path": "prompts/shape.md", "content": "Hello.\n"}]
+    do("POST", deploy, {"files": files, "dryRun": True}, 200)
+    do("POST", deploy, {"files": files}, 200)
+    do("POST", deploy, {"files": files, "prune": True}, 200)
+    do("POST", deploy, {"files": [{"path": "capsules/bad.mtr", "content": 'startup = 1\nnope = "x"\n'}]}, 422)
+    do("POST", deploy, {"files": [{"path": 1}]}, 400)
+    for kind in ("capsules", "agents", "apps", "interactions", "json", "prompts"):
+        for item in do("GET", f"/v1/namespaces/{ns}/{kind}", expect=200)["items"]:
+            do("GET", f"/v1/namespaces/{ns}/{kind}/{item['name']}?version=1", expect=200)
+        do("GET", f"/v1/namespaces/{ns}/{kind}/not-there", expect=404)
+
+
+def walk_runs(do, ns):
+    start = f"/v1/namespaces/{ns}/capsules/shape/runs"
+    do("POST", f"{start}?dryRun=true", {}, 200)
+    key = {"Idempotency-Key": f"shape-{ns}"}
+    run = do("POST", start, {"labels": {"a": "b"}}, 201, key)
+    assert do("POST", start, {"labels": {"a": "b"}}, 200, key)["id"] == run["id"]
+    do("POST", start, {"labels": {"a": "c"}}, 422, key)
+    ended = do("GET", f"/v1/capsule-runs/{run['id']}?wait=60&story=true", expect=200)
+    assert ended["status"] == "Finished" and ended["story"], ended
+    assert do("GET", f"/v1/capsule-runs?namespace={ns}&mine=true", expect=200)["items"]
+    do("POST", f"/v1/capsule-runs/{run['id']}/terminate", expect=200)
+    slow = do("POST", start, {"startup": [{"command": "sleep", "arguments": ["60"]}]}, 201)
+    do("GET", f"/v1/capsule-runs/{slow['id']}?wait=1&until=ready", expect=200)
+    do("POST", f"/v1/capsule-runs/{slow['id']}/terminate?wait=30", expect=200)
+    do("GET", "/v1/capsule-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
+
+
+def test_answers_are_as_described(api):
+    do = Walk(api)
+    name = api.namespace("shape") + "-x"
+    walk_access(do, name)
+    vfs = do("POST", f"/v1/namespaces/{name}/vfs", {"name": "work"}, 201)
+    do("GET", f"/v1/namespaces/{name}/vfs", expect=200)
+    assert "usedBytes" in do("GET", f"/v1/namespaces/{name}/vfs/work", expect=200)
+    walk_files(do, f"/v1/namespaces/{name}/vfs/work")
+    walk_files(do, f"/v1/vfs/{vfs['id']}")
+    walk_resources(do, name)
+    walk_runs(do, name)
+    do("DELETE", f"/v1/namespaces/{name}", expect=409)
+    do("DELETE", f"/v1/namespaces/{name}/vfs/work?force=true", expect=204)
+    left = {op["operationId"] for item in API["paths"].values() for key, op in item.items()
+            if key != "parameters"} - do.seen
+    assert left == {"deleteNamespace", "getAgent", "getApp", "getInteraction"} - do.seen, left
