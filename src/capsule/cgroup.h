@@ -48,8 +48,12 @@ void mt_cgroups_remove_parent(mt_cgroups *cgs);
 const char *mt_cgroups_mode_word(const mt_cgroups *cgs); // "v2", "hybrid", "v1"
 uint64_t mt_cgroups_memory_cap(const mt_cgroups *cgs);
 size_t mt_cgroups_notices(const mt_cgroups *cgs, const char *const **ret); // for the doctor
-// Puts a process (0: the caller) in the group of supervisors, out of the service's unit.
-int mt_cgroups_join_helpers(mt_cgroups *cgs, pid_t pid);
+// Folder fd of the group of supervisors in the v2 hierarchy, for CLONE_INTO_CGROUP: whoever is born
+// there is out of the service's unit at no cost, while moving there costs an RCU grace period (7
+// ms). -1 on pure v1. The caller's.
+int mt_cgroups_helpers_fd(mt_cgroups *cgs);
+// Moves the caller there; it has one thread.
+int mt_cgroups_join_helpers(mt_cgroups *cgs);
 // Kills all supervisors and waits for their ends: 0, -ETIMEDOUT.
 int mt_cgroups_kill_helpers(mt_cgroups *cgs, int64_t deadline_ns);
 // Run ids that have a group; calls fn for each.

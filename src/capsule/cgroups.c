@@ -221,15 +221,18 @@ size_t mt_cgroups_notices(const mt_cgroups *c, const char *const **ret)
     return c->notice_count;
 }
 
-int mt_cgroups_join_helpers(mt_cgroups *c, pid_t pid)
+int mt_cgroups_helpers_fd(mt_cgroups *c)
 {
-    int fd = cg_make_dir(c->track_fd, "helpers"), r = fd;
+    int fd = c->track_v2 ? cg_make_dir(c->track_fd, "helpers") : -1;
 
-    if (fd >= 0) {
-        r = cg_join_by_file(fd, "cgroup.procs", pid);
-        (void)close(fd);
-    }
-    return r;
+    return fd < 0 ? -1 : fd;
+}
+
+int mt_cgroups_join_helpers(mt_cgroups *c)
+{
+    _cleanup_close_ int fd = cg_make_dir(c->track_fd, "helpers");
+
+    return fd < 0 ? fd : cg_join_by_file(fd, c->track_ops->join_file, 0);
 }
 
 int mt_cgroups_kill_helpers(mt_cgroups *c, int64_t deadline_ns)

@@ -98,7 +98,7 @@ static int admit(mt_http_server *s, int fd, mt_http_listener *l, void *tag)
     x = mt_http_pool_add_(s, fd, &peer);
     if (!x)
         return -ENOMEM;
-    mine = -1;
+    x->fd = MT_TAKE_FD(mine);
     x->tag = tag;
     x->listener = l;
     if (l)
@@ -343,7 +343,7 @@ mt_http_listener *mt_http_listen_unix(mt_http_server *server, const char *path, 
     _cleanup_close_ int fd = -1;
     _cleanup_free_ char *copy = strdup(path);
     mt_http_listener *l;
-    struct stat st;
+    struct stat st = {0};
     int r;
 
     if (!copy) {

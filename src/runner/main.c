@@ -330,6 +330,7 @@ static int open_host(runner *r, mt_err **err)
         runner_seal_init(init, &r->init_fd, err) < 0 || mt_seccomp_compile(&r->seccomp, err) < 0 ||
         mt_cgroups_open(&groups, &r->cgroups, err) < 0 || blocks_new(r, &r->blocks, err) < 0)
         return -1;
+    r->helpers_fd = mt_cgroups_helpers_fd(r->cgroups);
     return 0;
 }
 
@@ -395,8 +396,8 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,   &r->init_fd,
-                  &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,
+                  &r->init_fd,    &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
     bool idle = !r->runs;
 
     server_close_all(r);
@@ -458,6 +459,7 @@ int main(int argc, char **argv)
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,
+                .helpers_fd = -1,
                 .signal_fd = -1};
     int status = parse_options(argc, argv, &p);
 

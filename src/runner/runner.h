@@ -84,6 +84,7 @@ struct runner {
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
+    int helpers_fd; // group of supervisors, or -1
     mt_scratch *scratch;
     mt_seccomp seccomp;
     blocks *blocks;

@@ -240,7 +240,8 @@ MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources 
     char name[48];
 
     (void)setsid();
-    (void)mt_cgroups_join_helpers(r->cgroups, 0);
+    if (r->helpers_fd < 0)
+        (void)mt_cgroups_join_helpers(r->cgroups);
     reset_signals();
     (void)prctl(PR_SET_NAME, "mt-supervisor");
     (void)dup2(r->null_fd, 0);
@@ -268,6 +269,19 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
+// fork() into the group of supervisors. A raw call is enough: there is one thread, and nothing that
+// wants to know of forks. Where that group is not to be had the child moves itself.
+static pid_t fork_helper(runner *r)
+{
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP,
+        .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)r->helpers_fd,
+    };
+
+    return r->helpers_fd < 0 ? fork() : mt_sys_clone3(&args);
+}
+
 static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
@@ -276,7 +290,7 @@ static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err
 
     if (!u)
         return mt_fail_oom(err);
-    pid = fork();
+    pid = fork_helper(r);
     if (pid == 0)
         supervise(r, p, s);
     if (pid < 0) {

@@ -52,12 +52,12 @@ static int match(const char *pattern, const char *path, mt_arena *arena, mt_requ
     size_t count = 0;
 
     for (;;) {
-        size_t plen = strcspn(pattern + 1, "/"), len = strcspn(path + 1, "/");
+        size_t plen, len;
 
-        if (*pattern != '/' || *path != '/')
+        if (*pattern++ != '/' || *path++ != '/')
             return 0;
-        pattern++;
-        path++;
+        plen = strcspn(pattern, "/");
+        len = strcspn(path, "/");
         if (pattern[0] == '{') {
             size_t n;
             char *value;
