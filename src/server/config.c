@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+enum { CONFIG_ARENA = 4 << 20 };
+
 typedef struct option {
     const char *name;
     const char *value; // NULL: a switch
@@ -156,6 +158,13 @@ static mt_str trim(mt_str s)
     return s;
 }
 
+static char *line_value(mt_config *c, mt_str s)
+{
+    if (!c->arena_)
+        c->arena_ = mt_arena_new(CONFIG_ARENA);
+    return c->arena_ ? mt_arena_strndup(c->arena_, s.data, s.len) : NULL;
+}
+
 static int read_line(mt_config *c, const char *file, unsigned number, mt_str line, mt_err **err)
 {
     const char *equals;
@@ -174,8 +183,7 @@ static int read_line(mt_config *c, const char *file, unsigned number, mt_str lin
             (void)mt_fail(err, MT_E_BAD_FIELD, "'%s' is not for a file", o->name);
         return mt_wrap(err, "%s:%u", file, number);
     }
-    // Lives as long as the process, as the configuration does.
-    value = mt_str_dup(trim((mt_str){equals + 1, line.len - (size_t)(equals + 1 - line.data)}));
+    value = line_value(c, trim((mt_str){equals + 1, line.len - (size_t)(equals + 1 - line.data)}));
     if (!value)
         return mt_fail_oom(err);
     return o->set(c, o, value, err) < 0 ? mt_wrap(err, "%s:%u", file, number) : 0;
@@ -256,6 +264,12 @@ int mt_config_parse(int argc, char **argv, mt_config *ret, mt_err **err)
     if (ret->limits.defaults.disk_bytes > ret->limits.ceilings.disk_bytes)
         ret->limits.defaults.disk_bytes = ret->limits.ceilings.disk_bytes;
     return 0;
+}
+
+void mt_config_done(mt_config *c)
+{
+    mt_arena_free(c->arena_);
+    c->arena_ = NULL;
 }
 
 void mt_config_print_help(void)

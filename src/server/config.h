@@ -3,6 +3,7 @@
 // --config names (options win). Pure: no side effects.
 #pragma once
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "mtr/kinds.h"
@@ -24,8 +25,10 @@ typedef struct mt_config {
     bool allow_no_landlock;
     bool help, version;
     mt_log_level log_level;
+    mt_arena *arena_; // of values that a file gave
 } mt_config;
 
-// Everything that is kept points into argv or lives as long as the process.
+// Values point into argv or belong to *ret; mt_config_done() also after a failure.
 int mt_config_parse(int argc, char **argv, mt_config *ret, mt_err **err);
+void mt_config_done(mt_config *c);
 void mt_config_print_help(void);

@@ -288,6 +288,7 @@ static void release(daemon_state *d)
     free(d->vfs_path);
     free(d->runs_path);
     free(d->store_path);
+    mt_config_done(&d->config);
 }
 
 int main(int argc, char **argv)

@@ -68,6 +68,7 @@ static const char *configure(char **argv, int argc, mt_config *c, char text[256]
 {
     _cleanup_err_ mt_err *err = NULL;
 
+    mt_config_done(c);
     if (mt_config_parse(argc, argv, c, &err) == 0)
         return "ok";
     (void)snprintf(text, 256, "%s", mt_err_sentence(err));
@@ -81,7 +82,7 @@ static void test_config(void)
 {
     char file[] = "/tmp/test-server-XXXXXX", text[256];
     int fd = mkstemp(file);
-    mt_config c;
+    mt_config c = {0};
 
     CHECK_STR(CONFIGURE((char *)"--memory", (char *)"512MiB"), "ok");
     CHECK_INT(c.limits.defaults.memory_bytes, 512 << 20);
@@ -101,6 +102,7 @@ static void test_config(void)
     CHECK(dprintf(fd, "no equals\n") > 0);
     (void)CONFIGURE((char *)"--config", file);
     CHECK(strstr(text, ":5: a line is `name = value`") != NULL);
+    mt_config_done(&c);
     (void)unlink(file);
     mt_close_fd(&fd);
 }
