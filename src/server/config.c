@@ -111,7 +111,8 @@ static const option OPTIONS[] = {
     {"memory", "SIZE", set_size, AT(limits.defaults.memory_bytes), 0, 0,
      "memory of a capsule that names none (default 2GiB)"},
     {"memory-max", "SIZE", set_size, AT(limits.ceilings.memory_bytes), 0, 0,
-     "most memory that a capsule may ask for (default: the machine's less a tenth)"},
+     "most memory that a capsule may ask for (default: the machine's less a tenth, at least 256MiB "
+     "and at most 4GiB)"},
     {"disk", "SIZE", set_size, AT(limits.defaults.disk_bytes), 0, 0,
      "disk of a capsule that names none (default 2GiB)"},
     {"disk-max", "SIZE", set_size, AT(limits.ceilings.disk_bytes), 0, 0,
@@ -212,6 +213,8 @@ static int read_config_file(mt_config *c, const option *o, const char *value, mt
 static void defaults(mt_config *c)
 {
     int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    // What the runner keeps for the machine, too.
+    int64_t reserve = MT_MIN(MT_MAX(memory / 10, (int64_t)256 << 20), (int64_t)4 << 30);
     int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
     *c = (mt_config){
@@ -226,7 +229,7 @@ static void defaults(mt_config *c)
         .hosts = {"localhost", "127.0.0.1", "[::1]"},
         .host_count = 3,
         .log_level = MT_LOG_INFO,
-        .limits = {.ceilings = {.memory_bytes = memory - memory / 10,
+        .limits = {.ceilings = {.memory_bytes = memory - reserve,
                                 .cpu_milli = cpus * 1000,
                                 .pids = 4096,
                                 .disk_bytes = (int64_t)10 << 30,
