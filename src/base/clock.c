@@ -120,8 +120,10 @@ bool mt_duration_parse(mt_str s, int64_t *ret_ms)
 {
     const char *p = s.data, *end = s.data + s.len;
     int64_t days = 0, hours, minutes, seconds, first, total;
-    bool has_days = memchr(s.data ? s.data : "", '.', s.len) != NULL;
+    bool has_days = s.len && memchr(s.data, '.', s.len) != NULL;
 
+    if (!s.len)
+        return false;
     if (has_days && (!take_number(&p, end, 1, 4, &days) || !take_char(&p, end, '.')))
         return false;
     if (!take_number(&p, end, 2, has_days ? 2 : 4, &first) || !take_char(&p, end, ':'))

@@ -36,7 +36,9 @@ static void keep(mt_tail *t, const char *data, size_t len)
     first = MT_MIN(len, t->cap - t->at);
     memcpy(t->ring + t->at, data, first);
     memcpy(t->ring, data + first, len - first);
-    t->at = (t->at + len) % t->cap;
+    t->at += len;
+    if (t->at >= t->cap) // len is at most cap
+        t->at -= t->cap;
 }
 
 static void count_whole(mt_tail *t, const char *data, size_t len)

@@ -470,7 +470,7 @@ static void on_failed(mt_runs *runs, const mt_frame *frame)
 static void store_info(mt_runs *runs, const mt_frame *frame)
 {
     _cleanup_arena_ mt_arena *arena = mt_arena_new(MT_FRAME_REPLY_MAX);
-    mt_info info;
+    mt_info info = {0};
 
     if (!arena || mt_get_info(frame, &info, arena) < 0)
         return;
@@ -752,7 +752,7 @@ static bool image_in(mt_runs *runs, mt_arena *arena, const char *name,
                      char ret_digest[MT_DIGEST_LEN + 1])
 {
     mt_frame frame = {.type = MT_FRAME_INFO};
-    mt_info info;
+    mt_info info = {0};
     bool fresh;
 
     (void)pthread_mutex_lock(&runs->lock);
@@ -777,7 +777,7 @@ int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN
 {
     _cleanup_arena_ mt_arena *arena = mt_arena_new(4 * (size_t)MT_FRAME_REPLY_MAX);
     _cleanup_buf_ mt_buf names = MT_BUF_INIT(4096);
-    mt_info info;
+    mt_info info = {0};
 
     if (!arena)
         return mt_fail_oom(err);
@@ -849,7 +849,7 @@ static void replan(live *l, const mt_run *run)
 {
     _cleanup_arena_ mt_arena *arena = mt_arena_new(64 << 20);
     _cleanup_err_ mt_err *err = NULL;
-    mt_plan plan;
+    mt_plan plan = {0};
 
     if (!arena)
         (void)mt_fail_oom(&err);
