@@ -22,6 +22,7 @@ setup:
 
 build: setup
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) >/dev/null
+	@ninja -C $(BUILD) -n 2>/dev/null | grep -q 'no work to do' || echo 'building into $(BUILD)/ (some 40 seconds from nothing)'
 	@ninja -C $(BUILD) --quiet
 
 demo: build

@@ -50,9 +50,10 @@ struct mt_cgroups {
     char parent[64]; // maitento-NAME
     const cg_track_ops *track_ops;
     bool track_v2;
-    bool force_v1;
     int root_fd;      // of the tracking hierarchy
     int track_fd;     // the instance's parent there
+    int v2_root_fd;   // hybrid: the v2 hierarchy beside it, else -1
+    int v2_fd;        // and the instance's parent there
     unsigned limited; // controllers that limit by the tracking hierarchy itself (v2)
     struct {
         int root_fd;
@@ -73,6 +74,7 @@ struct mt_cgroup {
     bool track_v2;
     unsigned limited;
     int run_fd, init_fd, cmds_fd; // tracking
+    int all_fd;                   // hybrid: the run's v2 group
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance

@@ -20,7 +20,7 @@ static mt_cgroup *group_new(mt_cgroups *c)
     g->track_ops = c->track_ops;
     g->track_v2 = c->track_v2;
     g->limited = c->limited;
-    g->run_fd = g->init_fd = g->cmds_fd = -1;
+    g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = -1;
     g->v1_count = c->v1_count;
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].controllers = c->v1[i].controllers;
@@ -37,6 +37,7 @@ void mt_cgroup_close(mt_cgroup *g)
     mt_close_fd(&g->run_fd);
     mt_close_fd(&g->init_fd);
     mt_close_fd(&g->cmds_fd);
+    mt_close_fd(&g->all_fd);
     for (size_t i = 0; i < g->v1_count; i++) {
         mt_close_fd(&g->v1[i].cmds_fd);
         mt_close_fd(&g->v1[i].init_fd);
@@ -79,6 +80,11 @@ static int make_track(mt_cgroups *c, mt_cgroup *g, const char *run_id)
 
 static int make_v1(mt_cgroups *c, mt_cgroup *g, const char *run_id)
 {
+    if (c->v2_fd >= 0) {
+        g->all_fd = cg_make_dir(c->v2_fd, run_id);
+        if (g->all_fd < 0)
+            return g->all_fd;
+    }
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].cmds_fd = cg_make_dir(c->v1[i].parent_fd, run_id);
         if (g->v1[i].cmds_fd < 0)
@@ -141,6 +147,7 @@ int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **
     // What a crash left half made is opened as far as it goes: negative fds are not there.
     g->init_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "init");
     g->cmds_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "cmds");
+    g->all_fd = c->v2_fd < 0 ? -1 : cg_open_dir(c->v2_fd, run_id);
     for (size_t i = 0; i < g->v1_count; i++)
         g->v1[i].cmds_fd = cg_open_dir(c->v1[i].parent_fd, run_id);
     *ret = g;
@@ -149,7 +156,7 @@ int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **
 
 size_t mt_cgroup_fds(const mt_cgroup *g, int fds[MT_CGROUP_FDS_MAX])
 {
-    const int own[] = {g->run_fd, g->init_fd, g->cmds_fd};
+    const int own[] = {g->run_fd, g->init_fd, g->cmds_fd, g->all_fd};
     size_t count = 0;
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(own); i++)
@@ -209,26 +216,32 @@ static void close_all(int *fds, int count)
         (void)close(fds[count]);
 }
 
+static int v1_dir(const mt_cgroup *g, size_t i, int where)
+{
+    return where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd;
+}
+
+// Opens a file to join by; negative errno.
+static int open_join(int dirfd, const char *file)
+{
+    int fd = dirfd < 0 ? dirfd : openat(dirfd, file, O_WRONLY | O_CLOEXEC);
+
+    return fd == -1 ? -errno : fd;
+}
+
 int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_err **err)
 {
     _cleanup_close_ int place = place_fd(g, where);
     int count = 0, out[MT_CGROUP_JOIN_MAX];
 
-    out[0] = place < 0 ? -1 : openat(place, g->track_ops->join_file, O_WRONLY | O_CLOEXEC);
-    if (out[0] < 0)
-        return mt_fail_errno(err, place < 0 ? place : errno, "cannot open a control group to join");
-    count = 1;
-    for (size_t i = 0; i < g->v1_count; i++) {
-        int dir = where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd;
-
-        out[count] = openat(dir, "tasks", O_WRONLY | O_CLOEXEC);
-        if (out[count] < 0) {
-            int e = errno;
-
-            close_all(out, count);
-            return mt_fail_errno(err, e, "cannot open a control group to join");
-        }
-        count++;
+    // Who was born in its place is there already, as far as v2 goes.
+    if (where != MT_CGROUP_BORN || !g->track_v2)
+        out[count++] = open_join(place, g->track_ops->join_file);
+    for (size_t i = 0; i < g->v1_count && (count == 0 || out[count - 1] >= 0); i++)
+        out[count++] = open_join(v1_dir(g, i, where), "tasks");
+    if (count && out[count - 1] < 0) {
+        close_all(out, count - 1);
+        return mt_fail_errno(err, out[count - 1], "cannot open a control group to join");
     }
     memcpy(fds, out, (size_t)count * sizeof(*fds));
     return count;
@@ -239,25 +252,33 @@ int mt_cgroup_join(mt_cgroup *g, int where, pid_t pid, mt_err **err)
     _cleanup_close_ int place = place_fd(g, where);
     int r = place < 0 ? place : cg_join_by_file(place, "cgroup.procs", pid);
 
+    if (r == 0 && g->all_fd >= 0)
+        r = cg_join_by_file(g->all_fd, "cgroup.procs", pid);
     for (size_t i = 0; r == 0 && i < g->v1_count; i++)
-        r = cg_join_by_file(where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd,
-                            "cgroup.procs", pid);
+        r = cg_join_by_file(v1_dir(g, i, where), "cgroup.procs", pid);
     return r < 0 ? mt_fail_errno(err, r, "cannot join a control group") : 0;
 }
 
-int mt_cgroup_v2_fd(mt_cgroup *g, int where)
+int mt_cgroup_birth_fd(mt_cgroup *g)
 {
-    int fd = g->track_v2 ? place_fd(g, where) : -1;
+    int fd = g->all_fd >= 0 ? g->all_fd : g->track_v2 ? g->cmds_fd : -1;
 
-    return fd < 0 ? -1 : fd;
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-int mt_cgroup_kill(mt_cgroup *g, int where)
+static int kill_tracked(mt_cgroup *g, int where)
 {
     _cleanup_close_ int fd = place_fd(g, where);
     int r = fd < 0 ? fd : g->track_ops->kill(fd);
 
     return r == -ENOENT || r == -ENODEV ? 0 : r;
+}
+
+int mt_cgroup_kill(mt_cgroup *g, int where)
+{
+    if (where == MT_CGROUP_ALL && g->all_fd >= 0 && cg_track_v2.populated(g->all_fd) > 0)
+        return cg_track_v2.kill(g->all_fd);
+    return kill_tracked(g, where);
 }
 
 static int signal_one(pid_t pid, void *data)
@@ -277,6 +298,9 @@ int mt_cgroup_populated(mt_cgroup *g, int where)
 {
     _cleanup_close_ int fd = place_fd(g, where);
 
+    if (where == MT_CGROUP_ALL && g->all_fd >= 0 && cg_track_v2.populated(g->all_fd) > 0)
+        return 1;
+
     return fd == -ENOENT || fd == -ENODEV ? 0 : fd < 0 ? fd : g->track_ops->populated(fd);
 }
 
@@ -284,6 +308,8 @@ int mt_cgroup_events_fd(mt_cgroup *g, int where)
 {
     _cleanup_close_ int fd = place_fd(g, where);
 
+    if (where == MT_CGROUP_ALL && g->all_fd >= 0)
+        return openat(g->all_fd, cg_track_v2.events_file, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || !g->track_ops->events_file)
         return -1;
     return openat(fd, g->track_ops->events_file, O_RDONLY | O_CLOEXEC);
@@ -309,8 +335,11 @@ int mt_cgroup_wait_empty(mt_cgroup *g, int where, bool again, int64_t deadline_n
             return -ETIMEDOUT;
         (void)poll(&p, events >= 0, (int)MT_MIN(left_ns / 1000000 + 1, (int64_t)step_ms));
         step_ms = MT_MIN(step_ms * 2, events >= 0 ? 100 : 10);
-        if (again && step_ms > 8)
+        // The second reaches who was not born in the v2 group.
+        if (again && step_ms > 8) {
             (void)mt_cgroup_kill(g, where);
+            (void)kill_tracked(g, where);
+        }
     }
 }
 
@@ -324,6 +353,8 @@ int mt_cgroup_freeze(mt_cgroup *g, bool frozen)
 void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
 {
     *ret = (mt_cgroup_counters){0};
+    if (g->all_fd >= 0)
+        cg_limit_v2.count(g->all_fd, CG_CPU, ret);
     for (unsigned c = 0; g->track_v2 && c < CG_CONTROLLERS; c++)
         if ((g->limited & (1u << c)) || c == CG_CPU)
             cg_limit_v2.count(g->cmds_fd, (cg_controller)c, ret);

@@ -8,8 +8,13 @@
 //                maitento-NAME/helpers              supervisors
 //   v1 memory,   maitento-NAME/<run>                is `cmds`: has the limits
 //   pids, cpu…   maitento-NAME/init                 is `init` of every run: no limits of its own
-//   v1 tracking  (the v2 mount beside v1, else the freezer) has the whole v2 tree; so `cmds/N` is
-//                one group only, and out-of-memory kills are counted in one place
+//   v1 freezer   has the whole v2 tree: `cmds/N` is one group only, and out-of-memory kills are
+//                counted in one place
+//   hybrid       v1 as above, and a v2 group maitento-NAME/<run> that PID 1 is born in: kills all
+//
+// A process that moves to another v2 group, or is moved in v1, waits for an RCU grace period (7 ms
+// where nobody moved just before). So PID 1 and supervisors are born in their v2 groups, and in v1
+// each process moves itself by the `tasks` file, which is free of it for a process of one thread.
 //
 // All functions are for one process at a time per run: the runner makes a run's groups, the
 // supervisor (which has the handle by fork) uses them, the runner removes them after its death.
@@ -26,7 +31,7 @@ enum {
 };
 
 // Where in a run: one of these, or MT_CGROUP_COMMAND(n) for cmds/N.
-enum { MT_CGROUP_ALL = -3, MT_CGROUP_INIT = -2, MT_CGROUP_CMDS = -1 };
+enum { MT_CGROUP_BORN = -4, MT_CGROUP_ALL = -3, MT_CGROUP_INIT = -2, MT_CGROUP_CMDS = -1 };
 #define MT_CGROUP_COMMAND(n) ((int)(n))
 
 typedef struct mt_cgroups mt_cgroups; // of the instance
@@ -83,11 +88,12 @@ int mt_cgroup_remove_command(mt_cgroup *cg, uint32_t n); // 0, or negative errno
 // the tracking group cmds. MT_CGROUP_COMMAND(n): the limits and cmds/N. Returns their number (at
 // most MT_CGROUP_JOIN_MAX) or -1 with *err; the fds are the caller's, CLOEXEC.
 int mt_cgroup_join_fds(mt_cgroup *cg, int where, int fds[MT_CGROUP_JOIN_MAX], mt_err **err);
-// Moves a process there; pid 0 is the caller.
+// MT_CGROUP_BORN: what a process that was born in the group of mt_cgroup_birth_fd() still has to
+// join to stand in MT_CGROUP_CMDS; may be none. Moves a process there; pid 0 is the caller.
 int mt_cgroup_join(mt_cgroup *cg, int where, pid_t pid, mt_err **err);
-// Folder fd of that place in the v2 hierarchy (for CLONE_INTO_CGROUP), or -1 on pure v1. The
+// Folder fd of the group that PID 1 should be born in (CLONE_INTO_CGROUP), or -1 on pure v1. The
 // caller's.
-int mt_cgroup_v2_fd(mt_cgroup *cg, int where);
+int mt_cgroup_birth_fd(mt_cgroup *cg);
 
 // SIGKILL for every process in the subtree, also those that are being forked. Returns at once.
 int mt_cgroup_kill(mt_cgroup *cg, int where);

@@ -124,22 +124,23 @@ static void note_missing(mt_cgroups *c)
         if (!(have & (1u << rows[i].which)))
             notice(c, "the control group controller '%s' is not available on this host: %s",
                    cg_controller_names[rows[i].which], rows[i].means);
-    if (!c->track_v2)
+    if (!c->track_v2 && c->v2_fd < 0)
         notice(c, "control groups are v1 only: a run is killed by freezing it, which is slower; "
                   "mount cgroup2 beside it (systemd does, as 'unified')");
 }
 
-static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f, mt_err **err)
+static int open_beside(mt_cgroups *c, const char *path, mt_err **err)
 {
-    bool v2 = f->v2 && o->mode != MT_CGROUP_V1;
+    c->v2_root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->v2_fd = c->v2_root_fd < 0 ? -errno : cg_make_dir(c->v2_root_fd, c->parent);
+    return c->v2_fd < 0 ? mt_fail_errno(err, c->v2_fd, "cannot make the control group '%s/%s'",
+                                        path, c->parent)
+                        : 0;
+}
 
-    if (!v2 && (o->mode == MT_CGROUP_V2 || !f->freezer))
-        return mt_fail(err, MT_E_UNAVAILABLE,
-                       "this host has no %s: runs could be neither limited nor killed for sure; "
-                       "mount the unified hierarchy at /sys/fs/cgroup",
-                       o->mode == MT_CGROUP_V2 ? "mounted cgroup2 hierarchy"
-                                               : "mounted cgroup2 or v1 freezer hierarchy");
-    c->track_v2 = v2;
+static int open_controllers(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f, bool v2,
+                            mt_err **err)
+{
     for (size_t i = 0; o->mode != MT_CGROUP_V2 && i < f->v1_count; i++) {
         unsigned controllers = f->v1[i].controllers;
 
@@ -149,7 +150,27 @@ static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *
         if (open_v1(c, f->v1[i].path, controllers, err) < 0)
             return -1;
     }
-    if (open_track(c, f, v2 ? f->v2 : f->freezer, err) < 0)
+    return 0;
+}
+
+// v2 tracks where it has the controllers (or is asked for), and where v1 lacks the freezer.
+static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f, mt_err **err)
+{
+    bool v2 = f->v2 && o->mode != MT_CGROUP_V1;
+    bool freezer = f->freezer && o->mode != MT_CGROUP_V2;
+    bool track_v2 = v2 && (!freezer || (f->v2_controllers & (1u << CG_MEMORY)));
+    const char *path = track_v2 ? f->v2 : freezer ? f->freezer : NULL;
+
+    if (!path)
+        return mt_fail(err, MT_E_UNAVAILABLE,
+                       "this host has no %s: runs could be neither limited nor killed for sure; "
+                       "mount the unified hierarchy at /sys/fs/cgroup",
+                       o->mode == MT_CGROUP_V2 ? "mounted cgroup2 hierarchy"
+                                               : "mounted cgroup2 or v1 freezer hierarchy");
+    c->track_v2 = track_v2;
+    if (open_controllers(c, o, f, v2, err) < 0 || open_track(c, f, path, err) < 0)
+        return -1;
+    if (v2 && !c->track_v2 && open_beside(c, f->v2, err) < 0)
         return -1;
     set_memory_cap(c);
     note_missing(c);
@@ -164,7 +185,7 @@ int mt_cgroups_open(const mt_cgroups_options *o, mt_cgroups **ret, mt_err **err)
 
     if (!c)
         return mt_fail_oom(err);
-    c->root_fd = c->track_fd = -1;
+    c->root_fd = c->track_fd = c->v2_root_fd = c->v2_fd = -1;
     c->memory_cap = memory_cap(o->memory_reserve);
     (void)snprintf(c->parent, sizeof(c->parent), "maitento-%s", o->instance);
     if (cg_find(&found, err) < 0) {
@@ -187,6 +208,8 @@ void mt_cgroups_close(mt_cgroups *c)
         return;
     mt_close_fd(&c->root_fd);
     mt_close_fd(&c->track_fd);
+    mt_close_fd(&c->v2_root_fd);
+    mt_close_fd(&c->v2_fd);
     for (size_t i = 0; i < c->v1_count; i++) {
         mt_close_fd(&c->v1[i].root_fd);
         mt_close_fd(&c->v1[i].parent_fd);
@@ -195,10 +218,23 @@ void mt_cgroups_close(mt_cgroups *c)
     free(c);
 }
 
+// Supervisors stand in the v2 hierarchy where there is one: service managers look there.
+static int helpers_parent(const mt_cgroups *c)
+{
+    return c->v2_fd >= 0 ? c->v2_fd : c->track_fd;
+}
+
+static const cg_track_ops *helpers_ops(const mt_cgroups *c)
+{
+    return c->v2_fd >= 0 ? &cg_track_v2 : c->track_ops;
+}
+
 void mt_cgroups_remove_parent(mt_cgroups *c)
 {
-    (void)unlinkat(c->track_fd, "helpers", AT_REMOVEDIR);
+    (void)unlinkat(helpers_parent(c), "helpers", AT_REMOVEDIR);
     (void)unlinkat(c->root_fd, c->parent, AT_REMOVEDIR);
+    if (c->v2_fd >= 0)
+        (void)unlinkat(c->v2_root_fd, c->parent, AT_REMOVEDIR);
     for (size_t i = 0; i < c->v1_count; i++) {
         (void)unlinkat(c->v1[i].parent_fd, "init", AT_REMOVEDIR);
         (void)unlinkat(c->v1[i].root_fd, c->parent, AT_REMOVEDIR);
@@ -207,7 +243,9 @@ void mt_cgroups_remove_parent(mt_cgroups *c)
 
 const char *mt_cgroups_mode_word(const mt_cgroups *c)
 {
-    return !c->track_v2 ? "v1" : c->v1_count ? "hybrid" : "v2";
+    if (c->v2_fd >= 0 || (c->track_v2 && c->v1_count))
+        return "hybrid";
+    return c->track_v2 ? "v2" : "v1";
 }
 
 uint64_t mt_cgroups_memory_cap(const mt_cgroups *c)
@@ -223,24 +261,24 @@ size_t mt_cgroups_notices(const mt_cgroups *c, const char *const **ret)
 
 int mt_cgroups_helpers_fd(mt_cgroups *c)
 {
-    int fd = c->track_v2 ? cg_make_dir(c->track_fd, "helpers") : -1;
+    int fd = c->track_v2 || c->v2_fd >= 0 ? cg_make_dir(helpers_parent(c), "helpers") : -1;
 
     return fd < 0 ? -1 : fd;
 }
 
 int mt_cgroups_join_helpers(mt_cgroups *c)
 {
-    _cleanup_close_ int fd = cg_make_dir(c->track_fd, "helpers");
+    _cleanup_close_ int fd = cg_make_dir(helpers_parent(c), "helpers");
 
-    return fd < 0 ? fd : cg_join_by_file(fd, c->track_ops->join_file, 0);
+    return fd < 0 ? fd : cg_join_by_file(fd, helpers_ops(c)->join_file, 0);
 }
 
 int mt_cgroups_kill_helpers(mt_cgroups *c, int64_t deadline_ns)
 {
-    _cleanup_close_ int fd = cg_open_dir(c->track_fd, "helpers");
+    _cleanup_close_ int fd = cg_open_dir(helpers_parent(c), "helpers");
 
-    while (fd >= 0 && c->track_ops->populated(fd) > 0) {
-        (void)c->track_ops->kill(fd);
+    while (fd >= 0 && helpers_ops(c)->populated(fd) > 0) {
+        (void)helpers_ops(c)->kill(fd);
         (void)poll(NULL, 0, 5);
         if (mt_boottime_ns() > deadline_ns)
             return -ETIMEDOUT;
@@ -271,7 +309,8 @@ bool mt_cgroups_exists(mt_cgroups *c, const char *instance, const char *run_id)
     struct stat st;
 
     (void)snprintf(path, sizeof(path), "maitento-%.40s/%.40s", instance, run_id);
-    if (fstatat(c->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(c->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+        (c->v2_fd >= 0 && fstatat(c->v2_root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0))
         return true;
     for (size_t i = 0; i < c->v1_count; i++)
         if (fstatat(c->v1[i].root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -323,6 +362,8 @@ static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *run_id, int64_
         if (r == 0)
             r = remove_dir(c->track_fd, run_id, deadline_ns);
     }
+    if (r == 0 && c->v2_fd >= 0)
+        r = remove_dir(c->v2_fd, run_id, deadline_ns);
     for (size_t i = 0; r == 0 && i < c->v1_count; i++)
         r = remove_dir(c->v1[i].parent_fd, run_id, deadline_ns);
     return r;

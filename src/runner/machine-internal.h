@@ -25,7 +25,10 @@ typedef struct mt_machine_parts {
     uint32_t vfs_count;
     int scratch_fd; // -1: the child makes a tmpfs
     int dev_fd;
-    int init_group_fds[MT_CGROUP_JOIN_MAX];
+    int birth_fd;                           // v2 group that the child is born in; -1: none
+    int cmds_group_fds[MT_CGROUP_JOIN_MAX]; // by which it then joins the limited groups
+    int cmds_group_count;
+    int init_group_fds[MT_CGROUP_JOIN_MAX]; // and by which it leaves them
     int init_group_count;
     int report_fd;
     int control_fd;

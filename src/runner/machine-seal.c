@@ -41,7 +41,7 @@ static int find_hierarchies(mt_build *b)
         size_t len = strlen(b->hierarchies);
 
         if (!path || path == list + 1 || strncmp(list + 1, "name=", 5) == 0 ||
-            !strstr(path, b->plan->run_id))
+            strncmp(list + 1, "freezer", 7) == 0 || !strstr(path, b->plan->run_id))
             continue;
         (void)snprintf(b->hierarchies + len, sizeof(b->hierarchies) - len, "%.*s ",
                        (int)(path - list - 1), list + 1);
@@ -49,11 +49,21 @@ static int find_hierarchies(mt_build *b)
     return 0;
 }
 
+static int join(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (write(fds[i], "0", 1) < 0)
+            return -errno;
+    return 0;
+}
+
 int mt_step_ids(mt_build *b)
 {
-    // Before the change, after which the runner's own root cannot be entered.
-    int r = find_hierarchies(b);
+    int r = join(b->parts->cmds_group_fds, b->parts->cmds_group_count);
 
+    // Before the change, after which the runner's own root cannot be entered.
+    if (r == 0)
+        r = find_hierarchies(b);
     if (r < 0)
         return r;
     if (setresgid(0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresuid(0, 0, 0) < 0)
@@ -62,17 +72,13 @@ int mt_step_ids(mt_build *b)
     return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : 0;
 }
 
-// The supervisor has put us into the limited group: unshared there, it is the root that programs
-// see. Then out of it, so that its limits never stop PID 1.
+// It stands in the limited group: unshared there, that is the root which programs see. Then out of
+// it, so that its limits never stop PID 1.
 int mt_step_groups(mt_build *b)
 {
     if (unshare(CLONE_NEWCGROUP) < 0)
         return -errno;
-    for (int i = 0; i < b->parts->init_group_count; i++) {
-        if (write(b->parts->init_group_fds[i], "0", 1) < 0)
-            return -errno;
-    }
-    return 0;
+    return join(b->parts->init_group_fds, b->parts->init_group_count);
 }
 
 static int loopback_up(void)

@@ -21,7 +21,8 @@
 
 static void parts_init(mt_machine_parts *p)
 {
-    *p = (mt_machine_parts){.scratch_fd = -1, .dev_fd = -1, .report_fd = -1, .control_fd = -1};
+    *p = (mt_machine_parts){
+        .birth_fd = -1, .scratch_fd = -1, .dev_fd = -1, .report_fd = -1, .control_fd = -1};
 }
 
 static void parts_done(mt_machine_parts *p)
@@ -30,8 +31,11 @@ static void parts_done(mt_machine_parts *p)
         mt_close_fd(&p->layer_fds[i]);
     for (uint32_t i = 0; i < p->vfs_count; i++)
         mt_close_fd(&p->vfs_fds[i]);
+    for (int i = 0; i < p->cmds_group_count; i++)
+        mt_close_fd(&p->cmds_group_fds[i]);
     for (int i = 0; i < p->init_group_count; i++)
         mt_close_fd(&p->init_group_fds[i]);
+    mt_close_fd(&p->birth_fd);
     mt_close_fd(&p->scratch_fd);
     mt_close_fd(&p->dev_fd);
     mt_close_fd(&p->report_fd);
@@ -117,9 +121,11 @@ static int clone_child(mt_machine *m, const mt_plan *plan, const mt_run_resource
 {
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                 CLONE_PIDFD | (res->netns_fd < 0 ? CLONE_NEWNET : 0),
+                 CLONE_PIDFD | (res->netns_fd < 0 ? CLONE_NEWNET : 0) |
+                 (p->birth_fd >= 0 ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uint64_t)(uintptr_t)&m->pidfd,
         .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)p->birth_fd,
     };
     pid_t pid;
 
@@ -138,8 +144,7 @@ static int clone_child(mt_machine *m, const mt_plan *plan, const mt_run_resource
 static int let_go(mt_machine *m, const mt_run_resources *res, mt_err **err)
 {
     if (write_map(m->pid, "uid_map", res->uid_base, err) < 0 ||
-        write_map(m->pid, "gid_map", res->uid_base, err) < 0 ||
-        mt_cgroup_join(res->cgroup, MT_CGROUP_CMDS, m->pid, err) < 0)
+        write_map(m->pid, "gid_map", res->uid_base, err) < 0)
         return -1;
     if (send(m->report_fd, "g", 1, MSG_NOSIGNAL) != 1)
         return mt_fail_errno(err, errno, "cannot reach the child that makes the machine");
@@ -152,6 +157,23 @@ static void add_phase(mt_machine *m, const char *name, uint64_t us)
         m->phases[m->phase_count++] = (mt_machine_phase){name, us};
 }
 
+// The child moves itself, for which an RCU grace period is waited only where it changes its v2
+// group (capsule/cgroup.h).
+static int prepare_groups(mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
+{
+    int born = mt_cgroup_join_fds(res->cgroup, MT_CGROUP_BORN, p->cmds_group_fds, err), init;
+
+    if (born < 0)
+        return -1;
+    p->cmds_group_count = born;
+    init = mt_cgroup_join_fds(res->cgroup, MT_CGROUP_INIT, p->init_group_fds, err);
+    if (init < 0)
+        return -1;
+    p->init_group_count = init;
+    p->birth_fd = mt_cgroup_birth_fd(res->cgroup);
+    return 0;
+}
+
 static int begin(mt_machine *m, mt_machine_parts *p, const mt_plan *plan,
                  const mt_run_resources *res, mt_err **err)
 {
@@ -160,11 +182,8 @@ static int begin(mt_machine *m, mt_machine_parts *p, const mt_plan *plan,
     if (prepare_layers(p, plan, res, err) < 0 || prepare_mounts(p, plan, res, err) < 0 ||
         prepare_devices(p, res, err) < 0 || prepare_sockets(m, p, err) < 0)
         return -1;
-    p->init_group_count = mt_cgroup_join_fds(res->cgroup, MT_CGROUP_INIT, p->init_group_fds, err);
-    if (p->init_group_count < 0) {
-        p->init_group_count = 0;
+    if (prepare_groups(p, res, err) < 0)
         return -1;
-    }
     cloned = mt_monotonic_us();
     add_phase(m, "prepare", (uint64_t)(cloned - m->began_us));
     if (clone_child(m, plan, res, p, err) < 0 || let_go(m, res, err) < 0)

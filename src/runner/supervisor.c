@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capsule/scratch.h"
 #include "runner/supervisor-internal.h"
 
 #include <errno.h>
@@ -91,6 +92,8 @@ static void take_counters(supervisor *s)
         s->ended.limits_reached |= MT_LIMIT_MEMORY;
     if (c.pids_refused > 0)
         s->ended.limits_reached |= MT_LIMIT_PIDS;
+    if (mt_scratch_met(s->res->disk_usage_fd, s->plan->limits.disk_bytes))
+        s->ended.limits_reached |= MT_LIMIT_DISK;
     s->ended.memory_peak = c.memory_peak;
     s->ended.cpu_us = c.cpu_us;
 }
