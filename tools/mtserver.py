@@ -110,7 +110,7 @@ class Server:
         ready.unlink(missing_ok=True)
         self.server = self._spawn("maitentod", [
             "--runner", str(self.dir / "runner.sock"), "--socket", self.socket,
-            "--tcp", self.tcp, "--default-image", self.image, "--ready-file", str(ready),
+            "--tcp", self.tcp, "--default-image", self.image, "--disk", "256MiB", "--ready-file", str(ready),
             *self.server_options])
         self._wait(lambda: ready.exists() and self._healthy(), self.server, "maitentod")
         self.url = json.loads(ready.read_text())["url"] or f"unix:{self.socket}"

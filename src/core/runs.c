@@ -675,6 +675,16 @@ static int check_disk_floor(mt_runs *runs, mt_err **err)
                    (unsigned long long)(free_bytes >> 20), (unsigned long long)(floor >> 20));
 }
 
+void mt_runs_fit(mt_runs *runs, mt_plan_limits *limits)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (runs->memory_cap)
+        limits->memory_bytes = MT_MIN(limits->memory_bytes, runs->memory_cap);
+    if (runs->disk_cap)
+        limits->disk_bytes = MT_MIN(limits->disk_bytes, runs->disk_cap / 2);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
 {
     int r = 0;
@@ -851,15 +861,16 @@ static void replan(live *l, const mt_run *run)
     _cleanup_err_ mt_err *err = NULL;
     mt_plan plan = {0};
 
-    if (!arena)
+    if (!arena) {
         (void)mt_fail_oom(&err);
-    else if (mt_run_plan(l->runs->options.store, run, l->runs->options.limits, arena, &plan,
-                         &err) == 0)
+    } else if (mt_run_plan(l->runs->options.store, run, l->runs->options.limits, arena, &plan,
+                           &err) == 0) {
+        mt_runs_fit(l->runs, &plan.limits);
         (void)mt_plan_encode(&plan, &l->plan, &err);
+    }
     if (err) {
         end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
     } else {
-        l->limits = plan.limits;
         mt_timer_at(l->timer, plan.deadline_ns);
     }
 }

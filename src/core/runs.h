@@ -29,6 +29,11 @@ void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 
+// Cuts limits to what this machine has: all the memory that runs may use together, half the scratch
+// disk. Deploys refuse what is above the configured ceilings; this is about defaults on a small
+// host.
+void mt_runs_fit(mt_runs *runs, mt_plan_limits *limits);
+
 // Room for one more run: 0, or capacityExceeded naming the ceiling (live runs, memory, disk), or
 // diskFull when the state folder's disk is at its floor (5 % or 2 GiB, the lesser). What is
 // promised here is given back by mt_runs_release() (the start failed) or when the run ends.

@@ -54,7 +54,9 @@ typedef struct mt_request {
     const char *idempotency_key; // NULL when not given
     const char *range;           // Range and If-None-Match headers, NULL when not given
     const char *if_none_match;
-    bool waited_out; // the ?wait= time is over (or none was asked): answer with what is there
+    bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
+    const char *started; // the run that an earlier round of this request has started; in the arena
+    int started_status;  // and how that is answered
     // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
     // calls the handler; upload_abort is called instead when the client leaves or writing fails.
     int upload_fd;
@@ -89,7 +91,8 @@ typedef struct mt_reply {
     size_t header_count;
     int fd; // >= 0: the body is this range of a file (owned by the reply)
     uint64_t fd_offset, fd_length;
-    bool not_yet; // set by mt_reply_not_yet()
+    bool not_yet;       // set by mt_reply_not_yet()
+    const char *topic_; // and by mt_reply_not_yet_on()
 } mt_reply;
 
 // The usual ends of a handler. Each returns 0, or < 0 with *err set.
@@ -99,12 +102,14 @@ int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err
 void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
 // Only on MT_ROUTE_WAIT routes and while !req->waited_out: call me again when something happened.
 int mt_reply_not_yet(mt_reply *reply);
+// The same on a route without {id}: what is waited for was made just now. Lives in the arena.
+int mt_reply_not_yet_on(mt_reply *reply, const char *topic);
 
 typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
 
 enum {
     MT_ROUTE_OPEN = 1u << 0, // answers without sign-in; must tell nothing
-    MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is the parameter {id}
+    MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is {id}, where it has one
 };
 
 typedef struct mt_route {

@@ -112,6 +112,12 @@ int mt_reply_not_yet(mt_reply *reply)
     return 0;
 }
 
+int mt_reply_not_yet_on(mt_reply *reply, const char *topic)
+{
+    reply->topic_ = topic;
+    return mt_reply_not_yet(reply);
+}
+
 int mt_request_namespace(mt_request *req, mt_verb verb, mt_namespace *ret, mt_err **err)
 {
     return access_namespace(req->api->store, &req->user, verb, mt_param_dup(req, "ns"), ret, err);

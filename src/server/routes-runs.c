@@ -277,6 +277,7 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
 
     if (!arena)
         return mt_fail_oom(err);
+    mt_runs_fit(api->runs, &limits);
     if (mt_runs_reserve(api->runs, &limits, err) < 0)
         return -1;
     fill_new(req, s, &new_run);
@@ -285,9 +286,11 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
         mt_runs_release(api->runs, &limits);
         return r;
     }
-    if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0 &&
-        mt_runs_start(api->runs, &plan, &failed) == 0)
-        return 0;
+    if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0) {
+        plan.limits = limits;
+        if (mt_runs_start(api->runs, &plan, &failed) == 0)
+            return 0;
+    }
     mt_runs_release(api->runs, &limits);
     mt_run_change change = {.ended = true,
                             .status = "Error",
@@ -300,6 +303,53 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     return mt_store_run_get(api->store, &req->user, id, run, err);
 }
 
+// ---- look, wait, end ----
+
+static bool has_ended(const mt_run *run)
+{
+    return run->end_reason[0] != '\0';
+}
+
+static int check_until(const mt_request *req, mt_err **err)
+{
+    mt_str until = mt_query(req, "until");
+
+    if (until.data && !mt_str_eq(until, "ready") && !mt_str_eq(until, "ended"))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "until", "'until' must be ready or ended");
+    return 0;
+}
+
+// The run, once it is what ?until= asks for or the time is over.
+static int reply_when(mt_request *req, mt_reply *reply, const char *id, int status, mt_err **err)
+{
+    _cleanup_buf_ mt_buf story = MT_BUF_INIT(8 << 20);
+    mt_str until = mt_query(req, "until");
+    mt_run run = {0};
+    bool with_story, there;
+    int r;
+
+    if (mt_query_bool(req, "story", &with_story, err) < 0 ||
+        access_run(req->api->store, &req->user, MT_MAY_SEE, id, &run, err) < 0)
+        return -1;
+    there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
+    if (!there && !req->waited_out) {
+        r = mt_reply_not_yet(reply);
+    } else {
+        if (with_story)
+            (void)mt_run_story(req->api->runs_dirfd, run.id, &story);
+        r = reply_run(reply, status, &run, with_story && story.len ? &story : NULL, err);
+    }
+    mt_run_done(&run);
+    return r;
+}
+
+static int get_run(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    if (check_until(req, err) < 0)
+        return -1;
+    return reply_when(req, reply, mt_param_dup(req, "id"), 200, err);
+}
+
 static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_(start_done) start s = {
@@ -308,7 +358,10 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
     bool dry_run;
     int r;
 
-    if (mt_query_bool(req, "dryRun", &dry_run, err) < 0 || prepare_start(req, &s, err) < 0)
+    if (req->started)
+        return reply_when(req, reply, req->started, req->started_status, err);
+    if (mt_query_bool(req, "dryRun", &dry_run, err) < 0 || check_until(req, err) < 0 ||
+        prepare_start(req, &s, err) < 0)
         return -1;
     if (dry_run)
         return reply_dry_run(req, &s, reply, err);
@@ -323,39 +376,13 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
         r = 1;
     if (r < 0)
         return -1;
-    r = reply_run(reply, r == 1 ? 200 : 201, &run, NULL, err);
-    mt_run_done(&run);
-    return r;
-}
-
-// ---- look, wait, end ----
-
-static bool has_ended(const mt_run *run)
-{
-    return run->end_reason[0] != '\0';
-}
-
-static int get_run(mt_request *req, mt_reply *reply, mt_err **err)
-{
-    _cleanup_buf_ mt_buf story = MT_BUF_INIT(8 << 20);
-    mt_str until = mt_query(req, "until");
-    mt_run run = {0};
-    bool with_story, there;
-    int r;
-
-    if (until.data && !mt_str_eq(until, "ready") && !mt_str_eq(until, "ended"))
-        return mt_fail_field(err, MT_E_BAD_FIELD, "until", "'until' must be ready or ended");
-    if (mt_query_bool(req, "story", &with_story, err) < 0 ||
-        access_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &run, err) < 0)
-        return -1;
-    there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
-    if (!there && !req->waited_out) {
-        r = mt_reply_not_yet(reply);
-    } else {
-        if (with_story)
-            (void)mt_run_story(req->api->runs_dirfd, run.id, &story);
-        r = reply_run(reply, 200, &run, with_story && story.len ? &story : NULL, err);
-    }
+    req->started_status = r == 1 ? 200 : 201;
+    if (req->waited_out || has_ended(&run))
+        r = reply_run(reply, req->started_status, &run, NULL, err);
+    else if (!(req->started = mt_arena_strdup(req->arena, run.id)))
+        r = mt_fail_oom(err);
+    else
+        r = mt_reply_not_yet_on(reply, req->started);
     mt_run_done(&run);
     return r;
 }
@@ -442,7 +469,8 @@ const mt_route mt_routes_runs[] = {
     {.method = "POST",
      .pattern = "/v1/namespaces/{ns}/capsules/{capsule}/runs",
      .handler = start_run,
-     .query = "dryRun",
+     .query = "dryRun until",
+     .flags = MT_ROUTE_WAIT,
      .max_body = MT_BODY_LARGE},
     {.method = "GET",
      .pattern = "/v1/capsule-runs",

@@ -68,21 +68,26 @@ static void on_wait_over(mt_timer *timer, void *data)
     }
 }
 
-static int start_waiting(job *j, int64_t seconds)
+static void wait_on(job *j, const char *topic)
 {
-    size_t b;
+    size_t b = topic_bucket(topic);
 
-    j->topic = mt_param_dup(&j->req, "id");
-    j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
-    if (!j->topic || !j->timer) {
-        j->topic = NULL;
-        return -ENOMEM;
-    }
-    mt_timer_in_ms(j->timer, seconds * 1000);
-    j->req.waited_out = false;
-    b = topic_bucket(j->topic);
+    j->topic = topic;
     j->next_waiting = j->server->waiting[b];
     j->server->waiting[b] = j;
+}
+
+static int start_waiting(job *j, int64_t seconds)
+{
+    char *topic = mt_param_dup(&j->req, "id");
+
+    j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
+    if (!topic || !j->timer)
+        return -ENOMEM;
+    mt_timer_in_ms(j->timer, seconds * 1000);
+    j->req.waited_out = false;
+    if (topic[0])
+        wait_on(j, topic);
     return 0;
 }
 
@@ -319,9 +324,14 @@ static void on_worked(void *data)
             handle(x, j);
         return;
     }
-    if (j->reply.not_yet && !j->err && !j->req.waited_out && j->topic) {
+    if (j->reply.not_yet && !j->err && !j->req.waited_out) {
         bool again = j->fired;
 
+        // What it waits for may have happened before anybody listened: look once more.
+        if (!j->topic && j->reply.topic_) {
+            wait_on(j, j->reply.topic_);
+            again = true;
+        }
         reply_done(&j->reply);
         reply_init(&j->reply);
         // Something happened, or the time was over, while the handler looked.

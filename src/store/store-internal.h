@@ -47,7 +47,8 @@ struct mt_store {
     op *head, **tail;
     size_t queued;
     bool stopping;
-    db *writer; // the writer thread's alone once it runs
+    db *writer;      // the writer thread's alone once it runs
+    bool sync_light; // its commits are not synced for now; the writer thread's alone
 
     // The reserve file; the writer thread's alone.
     int64_t reserve_bytes;

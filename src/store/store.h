@@ -396,7 +396,8 @@ typedef struct mt_run_change {
 // no [write] function; usually it posts to a loop.
 typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
 
-// Applies an event once: seq must be above the run's (0: it has no number and is applied if the run
+// Not synced by itself: seq stands for a record of the run's journal, which was synced, and which
+// the server reads again at its start. Applies an event once: seq must be above the run's (0: it has no number and is applied if the run
 // still lives). An ended run never changes. Everything in change is copied. done may be NULL.
 // Returns < 0 (and done is not called) only when it could not be queued. [async]
 int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_run_change *change,

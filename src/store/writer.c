@@ -61,12 +61,29 @@ static void roll_back(mt_store *s)
         (void)db_do(s->writer, ROLLBACK, NULL);
 }
 
+// A group of asynchronous changes alone is not synced at its commit: each of them comes from a
+// run's journal, which was synced before and is read again after a power loss. Anything else is.
+// (In WAL mode a commit that is lost takes nothing else with it.)
+static int choose_sync(mt_store *s, const op *first, const op *last, mt_err **err)
+{
+    bool light = true;
+
+    for (const op *o = first; o != last; o = o->next)
+        light = light && o->async;
+    if (light == s->sync_light)
+        return 0;
+    if ((light ? db_do(s->writer, SYNC_NORMAL, err) : db_do(s->writer, SYNC_FULL, err)) < 0)
+        return -1;
+    s->sync_light = light;
+    return 0;
+}
+
 // The ops from first up to (not with) last in one transaction. 0: all have their results; < 0: none
 // of it happened and *err says why.
 static int perform_group(mt_store *s, op *first, op *last, mt_err **err)
 {
     s->event_count = 0;
-    if (db_do(s->writer, BEGIN, err) < 0)
+    if (choose_sync(s, first, last, err) < 0 || db_do(s->writer, BEGIN, err) < 0)
         return -1;
     for (op *o = first; o != last; o = o->next) {
         if (perform_in_savepoint(s, o) < 0) {

@@ -93,6 +93,23 @@ def test_a_wait_answers_when_it_happens_and_when_its_time_is_over(api, ns):
         assert api.error("GET", f"/v1/capsule-runs/{run['id']}?{query}")[0] == 400
 
 
+def test_a_start_can_wait_for_its_end_in_one_request(api, ns):
+    api.capsule(ns, [{"command": "true"}], autoTerminate=True)
+    path = f"/v1/namespaces/{ns}/capsules/c/runs"
+    for round_ in range(20):
+        key = {"Idempotency-Key": f"{ns}-{round_ // 2}"}
+        status, run = api.server.request("POST", f"{path}?wait=30", {}, key)
+        assert (status, run["status"]) == (201 if round_ % 2 == 0 else 200, "Finished"), run
+    assert len(api.call("GET", f"/v1/capsule-runs?namespace={ns}")["items"]) == 10
+    api.capsule(ns, [], maxDuration="00:01:00")
+    ready = api.call("POST", f"{path}?wait=30&until=ready", {}, 201)
+    assert ready["status"] == "Running"
+    began = time.monotonic()
+    assert api.call("POST", f"{path}?wait=1", {}, 201)["status"] in ("Starting", "Running")
+    assert 0.9 < time.monotonic() - began < 10
+    assert api.error("POST", f"{path}?wait=1&until=soon", {})[0] == 400
+
+
 def test_a_client_that_leaves_its_wait_costs_nothing(api, ns, server):
     api.capsule(ns, [], maxDuration="00:01:00")
     run = api.get(api.start(ns, "c"), until="ready")
