@@ -2,7 +2,8 @@
 // What a route sees: the request (already authenticated, its body collected and parsed), the reply
 // to fill, and the server's parts. Handlers run on worker threads, straight-line and blocking; they
 // never see a connection. Waiting (?wait=) is done by the dispatcher: a handler that says "not yet"
-// is called again when its topic is announced or the time is over, no thread held meanwhile.
+// is called again when its topic is announced or the time is over, no thread held meanwhile. Those
+// further rounds run on the loop: they read and answer, no more.
 #pragma once
 
 #include "base/arena.h"
@@ -55,8 +56,8 @@ typedef struct mt_request {
     const char *range;           // Range and If-None-Match headers, NULL when not given
     const char *if_none_match;
     bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
-    const char *started; // the run that an earlier round of this request has started; in the arena
-    int started_status;  // and how that is answered
+    const char *started; // the run that an earlier round of this request started or stopped; arena
+    int started_status;  // how a start is answered
     // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
     // calls the handler; upload_abort is called instead when the client leaves or writing fails.
     int upload_fd;

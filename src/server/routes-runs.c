@@ -440,24 +440,30 @@ static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
     return reply->body.failed ? mt_fail_oom(err) : 0;
 }
 
+// Noted first, so that a restart between the two does not forget it. The first one's name stays.
+static int ask_to_stop(mt_request *req, const mt_run *run, mt_err **err)
+{
+    const char *by = run->stop_requested_by[0] ? run->stop_requested_by : req->user.name;
+
+    if (mt_store_run_request_stop(req->api->store, run->id, req->user.name, err) < 0)
+        return -1;
+    return mt_runs_terminate(req->api->runs, run->id, by, err);
+}
+
 static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    const mt_api *api = req->api;
+    char *id = mt_param_dup(req, "id");
     mt_run run = {0};
     int r = 0;
 
-    if (access_run(api->store, &req->user, MT_MAY_TERMINATE, mt_param_dup(req, "id"), &run, err) <
-        0)
+    // Asked in the first round; the further ones only look.
+    if (req->started)
+        return reply_when(req, reply, id, 200, err);
+    if (access_run(req->api->store, &req->user, MT_MAY_TERMINATE, id, &run, err) < 0)
         return -1;
-    // Noted first, so that a restart between the two does not forget it. The first one's name
-    // stays.
-    if (!has_ended(&run)) {
-        r = mt_store_run_request_stop(api->store, run.id, req->user.name, err);
-        if (r >= 0)
-            r = mt_runs_terminate(api->runs, run.id,
-                                  run.stop_requested_by[0] ? run.stop_requested_by : req->user.name,
-                                  err);
-    }
+    req->started = id;
+    if (!has_ended(&run))
+        r = ask_to_stop(req, &run, err);
     if (r >= 0)
         r = !has_ended(&run) && !req->waited_out ? mt_reply_not_yet(reply)
                                                  : reply_run(reply, 200, &run, NULL, err);

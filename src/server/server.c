@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
+enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
 
 typedef struct job {
     mt_server *server;
@@ -53,7 +53,7 @@ static size_t topic_bucket(const char *topic)
     return h % TOPICS;
 }
 
-static void submit(job *j);
+static void look_again(job *j);
 
 static void on_wait_over(mt_timer *timer, void *data)
 {
@@ -64,7 +64,7 @@ static void on_wait_over(mt_timer *timer, void *data)
     // two rounds alone.
     if (!j->running) {
         j->req.waited_out = true;
-        submit(j);
+        look_again(j);
     }
 }
 
@@ -122,7 +122,7 @@ static void announced(void *data)
             continue;
         j->fired = true;
         if (!j->running)
-            submit(j);
+            look_again(j);
     }
     free(a);
 }
@@ -184,10 +184,8 @@ static int run_handler(job *j)
 
 static void on_worked(void *data);
 
-// On a worker.
-static void work(void *data)
+static void round_of(job *j)
 {
-    job *j = data;
     int r = 0;
 
     if (!j->signed_in && !(j->route->flags & MT_ROUTE_OPEN)) {
@@ -200,9 +198,26 @@ static void work(void *data)
         r = run_handler(j);
     if (r < 0 && !j->err)
         (void)mt_fail(&j->err, MT_E_INTERNAL, "the request failed without a reason");
+}
+
+// On a worker.
+static void work(void *data)
+{
+    job *j = data;
+
+    round_of(j);
     // Cannot be refused: without this the exchange would never be answered.
     while (mt_loop_post(j->server->loop, on_worked, j) == -ENOMEM)
         (void)usleep(1000);
+}
+
+// A further round of a request that waits: it only looks again, so it needs no worker.
+static void look_again(job *j)
+{
+    j->running = true;
+    j->fired = false;
+    round_of(j);
+    on_worked(j);
 }
 
 static void submit(job *j)
@@ -337,7 +352,7 @@ static void on_worked(void *data)
         // Something happened, or the time was over, while the handler looked.
         if (again) {
             j->req.waited_out = mt_timer_left_ms(j->timer) == 0;
-            submit(j);
+            look_again(j);
         }
         return;
     }
@@ -503,11 +518,13 @@ static void on_head(mt_http_x *x, void *data)
     }
     if (!mt_http_request_has_body(j->http) && !j->route->begin)
         return;
-    // The body waits until its sender is known.
     if (j->route->begin)
         mt_http_stream(x, UINT64_MAX, on_piece, j);
     else
         mt_http_collect(x, j->route->max_body);
+    // A body that is not small waits until its sender is known.
+    if (!j->route->begin && j->req.upload_length >= 0 && j->req.upload_length <= SMALL_BODY)
+        return;
     mt_http_pause(x);
     j->admit = true;
     submit(j);
