@@ -146,7 +146,10 @@ def test_many_starts_leave_no_leftovers(own):
             assert ended["status"] == "Finished", ended
         done += len(batch)
     wait_for(lambda: leftovers(own.server) == {"cgroups": [], "mounts": []}, "all groups are gone")
-    wait_for(lambda: fds(own.server.runner) <= before[1] + 2, "the runner's fds are as they were")
+    now = fds(own.server.runner)
+    # Of each id block that was ever used the runner keeps two user namespaces; with eight runs at once,
+    # and those that are being cleaned away, there are a few more blocks than runs.
+    assert now <= before[1] + 24, (before[1], now)
     assert fds(own.server.server) <= before[0] + 4
     locks = [p for p in Path("/run/maitento-ids").glob("*")]
     assert len(locks) < 100
