@@ -1,6 +1,7 @@
 """Starts and stops a Maitento server of its own from the build tree: a runner, a server, a state
 folder, a scratch disk. Shared by tools/with-server, tools/serve and the tests. Standard library only.
 """
+import contextlib
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -34,6 +36,20 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+@contextlib.contextmanager
+def unhurried():
+    """Ctrl-C and the like wait until what is inside is done: half removed is worse than late."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def build_dir():
@@ -83,11 +99,13 @@ class Server:
         self.runner = self.server = None
         self.url = self.key = None
         self.socket = str(self.dir / "api.sock")
+        self.log_from = {}  # name of a program -> where its log begins this time
 
     # ---- processes ----
 
     def _spawn(self, name, options):
         log = open(self.dir / f"{name}.log", "ab")
+        self.log_from[name] = log.tell()
         command = [program(name), *options, "--instance", self.instance,
                    "--service-uid", str(SERVICE_ID), "--service-gid", str(SERVICE_ID),
                    "--state", str(self.dir / "state"), "--log-level", self.log_level]
@@ -95,9 +113,15 @@ class Server:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True)
 
-    def _log(self, name):
-        path = self.dir / f"{name}.log"
-        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
+    def said(self, name):
+        """What a program logged since it was started; of one that could not go on, its last sentence."""
+        with open(self.dir / f"{name}.log", "rb") as log:
+            log.seek(self.log_from.get(name, 0))
+            text = log.read()[-4000:].decode(errors="replace").rstrip()
+        try:
+            return json.loads(text.rsplit("\n", 1)[-1])["error"]
+        except (ValueError, KeyError, TypeError):
+            return text
 
     def start_runner(self):
         self.runner = self._spawn("mt-runner", [
@@ -125,9 +149,9 @@ class Server:
         deadline = time.monotonic() + READY_SECONDS
         while not condition():
             if process.poll() is not None:
-                raise StartError(f"{name} ended with {process.returncode}:\n{self._log(name)}")
+                raise StartError(f"{name} ended with {process.returncode}: {self.said(name)}")
             if time.monotonic() > deadline:
-                raise StartError(f"{name} is not ready after {READY_SECONDS} s:\n{self._log(name)}")
+                raise StartError(f"{name} is not ready after {READY_SECONDS} s: {self.said(name)}")
             time.sleep(0.02)
 
     def _runner_answers(self):
@@ -198,15 +222,16 @@ class Server:
             process.wait()
 
     def stop(self):
-        try:
-            if self.server and self.server.poll() is None:
-                self.end_runs()
-        except (OSError, http.client.HTTPException, ValueError):
-            pass
-        self._end(self.server)
-        self._end(self.runner)
-        if self.temporary:
-            self.purge()
+        with unhurried():
+            try:
+                if self.server and self.server.poll() is None:
+                    self.end_runs()
+            except (OSError, http.client.HTTPException, ValueError):
+                pass
+            self._end(self.server)
+            self._end(self.runner)
+            if self.temporary:
+                self.purge()
 
     def purge(self):
         """Removes what is left of this instance: processes, groups, the scratch disk, the folder."""

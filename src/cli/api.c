@@ -108,6 +108,18 @@ static int open_transport(cli *c, mt_err **err)
     return 0;
 }
 
+// "/v1/namespaces//vfs": an empty word stood where a name belongs.
+static bool lacks_name(const char *target)
+{
+    size_t len = strcspn(target, "?");
+
+    for (size_t i = 0; i < len; i++) {
+        if (target[i] == '/' && (i + 1 == len || target[i + 1] == '/'))
+            return true;
+    }
+    return false;
+}
+
 static char *authorization(const cli *c, mt_err **err)
 {
     for (const char *p = c->key.value; *p; p++) {
@@ -129,6 +141,8 @@ int api_send(cli *c, transport_request *request, transport_answer *answer, mt_er
     _cleanup_free_ char *auth = NULL;
     size_t n = 0;
 
+    if (lacks_name(request->target))
+        return cli_usage(c, err, "a name is empty");
     if (open_transport(c, err) < 0 || (c->key.value && !(auth = authorization(c, err))))
         return -1;
     for (; n < request->header_count; n++) {
@@ -275,13 +289,15 @@ static bool try_again(patience *p, mt_err *cause, mt_err **err)
     bool never = !p->c->reached && mt_err_code(cause) == MT_E_UNREACHABLE && !p->from_start;
 
     if (worth && !never && mt_boottime_ns() - p->since_ns > (int64_t)PATIENCE_MS * 1000000) {
-        (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "no server for %d s: %s", PATIENCE_MS / 1000,
-                      mt_err_sentence(cause));
+        // What was refused each time was not done; what was cut off may have been.
+        (void)mt_fail(
+            err, mt_err_code(cause) == MT_E_UNAVAILABLE ? MT_E_UNAVAILABLE : MT_E_OUTCOME_UNKNOWN,
+            "tried for %d s: %s", PATIENCE_MS / 1000, mt_err_sentence(cause));
         (void)mt_err_free(cause);
         return false;
     }
     if (worth && !never) {
-        cli_status_line(p->c, "the server cannot be reached, trying again");
+        cli_status_line(p->c, "trying again: %s", mt_err_sentence(cause));
         if (cli_back_off(p->tries++)) {
             (void)mt_err_free(cause);
             return true;
@@ -329,71 +345,48 @@ static bool is_hex_ending(const char *word)
 
 static int last_run(cli *c, char **ret, mt_err **err)
 {
-    _cleanup_json_ mt_json *me = NULL;
-    _cleanup_free_ char *cursor = NULL;
+    _cleanup_json_ mt_json *answer = NULL;
+    const mt_json *items;
 
-    if (api_get(c, "/v1/whoami", &me, err) < 0)
+    if (api_get(c, "/v1/capsule-runs?mine=true&limit=1", &answer, err) < 0)
         return -1;
-    for (int page = 0; page < PAGE_MAX; page++) {
-        _cleanup_free_ char *url = cursor ? api_path("/v1/capsule-runs?limit=100&after=%s", cursor)
-                                          : xstrdup("/v1/capsule-runs?limit=100");
-        _cleanup_json_ mt_json *answer = NULL;
-        const mt_json *items;
-        const char *next;
+    items = mt_json_get(answer, "items");
+    if (mt_json_count(items) == 0)
+        return mt_fail(err, MT_E_NOT_FOUND, "@last: you have started no run yet");
+    *ret = xstrdup(cli_text(mt_json_at(items, 0), "id"));
+    return 0;
+}
 
-        if (api_get(c, url, &answer, err) < 0)
-            return -1;
-        items = mt_json_get(answer, "items");
-        for (size_t i = 0; i < mt_json_count(items); i++) {
-            const char *by = cli_text(mt_json_at(items, i), "startedBy");
+static int run_by_ending(cli *c, const char *word, char **ret, mt_err **err)
+{
+    _cleanup_free_ char *url = api_path("/v1/capsule-runs?idEnding=%s&limit=2", word);
+    _cleanup_json_ mt_json *answer = NULL;
+    const mt_json *items;
 
-            if (mt_streq(by, cli_text(me, "name")) || mt_streq(by, cli_text(me, "id"))) {
-                *ret = xstrdup(cli_text(mt_json_at(items, i), "id"));
-                return 0;
-            }
-        }
-        next = mt_json_text(mt_json_get(answer, "next"), NULL);
-        if (!next || mt_streq(next, cursor))
-            break;
-        free(cursor);
-        cursor = xstrdup(next);
-    }
-    return mt_fail(err, MT_E_NOT_FOUND, "@last: you have started no run yet");
+    if (api_get(c, url, &answer, err) < 0)
+        return -1;
+    items = mt_json_get(answer, "items");
+    if (mt_json_count(items) > 1)
+        return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word,
+                       cli_text(mt_json_at(items, 0), "id"), cli_text(mt_json_at(items, 1), "id"));
+    if (mt_json_count(items) == 0)
+        return mt_fail(err, MT_E_NOT_FOUND,
+                       "no run's id ends in '%s': mt capsule-run-list shows them", word);
+    *ret = xstrdup(cli_text(mt_json_at(items, 0), "id"));
+    return 0;
 }
 
 int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
 {
-    _cleanup_json_ mt_json *runs = NULL;
-    const char *found = NULL;
-
     if (mt_streq(word, "@last"))
         return last_run(c, ret, err);
-    if (mt_is_id(mt_str_of(word)) || !is_hex_ending(word)) {
-        *ret = xstrdup(word); // the server says what is wrong with it
-        if (word[0] && !strchr(word, '/'))
-            return 0;
-        free(MT_TAKE_PTR(*ret));
+    if (!word[0] || word[0] == '@' || strchr(word, '/'))
         return cli_usage(
             c, err,
             "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
             word);
-    }
-    if (api_list(c, "/v1/capsule-runs", &runs, err) < 0)
-        return -1;
-    for (size_t i = 0; i < mt_json_count(runs); i++) {
-        const char *id = cli_text(mt_json_at(runs, i), "id");
-        size_t len = strlen(id), ending = strlen(word);
-
-        if (len < ending || strcmp(id + len - ending, word) != 0)
-            continue;
-        if (found)
-            return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word,
-                           found, id);
-        found = id;
-    }
-    if (!found)
-        return mt_fail(err, MT_E_NOT_FOUND,
-                       "no run's id ends in '%s': mt capsule-run-list shows them", word);
-    *ret = xstrdup(found);
+    if (!mt_is_id(mt_str_of(word)) && is_hex_ending(word))
+        return run_by_ending(c, word, ret, err);
+    *ret = xstrdup(word); // the server says what is wrong with it
     return 0;
 }

@@ -5,6 +5,7 @@
 // exits with the status of the error's code).
 #pragma once
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/transport.h"
@@ -161,6 +162,9 @@ const char *cli_text(const mt_json *v, const char *name);
 int64_t cli_int(const mt_json *v, const char *name); // 0 when absent
 // "2026-11-30 04:51:17" of "2026-11-30T04:51:17.123456Z", "" of null. In one of a few buffers.
 const char *cli_time(const mt_json *v, const char *name);
+
+// Rounded down to whole MiB or KiB: sizes are printed in the largest unit that divides them.
+const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT]);
 
 // A line on stderr that is written over while something goes on; nothing unless stderr is a
 // terminal.

@@ -3,6 +3,7 @@
 #include "cli/run-wait.h"
 
 #include "base/id.h"
+#include "base/utf8.h"
 
 static int run_list(cli *c, mt_err **err)
 {
@@ -81,6 +82,10 @@ static int pairs(cli *c, const char *option, mt_json **ret, mt_err **err)
             (void)mt_json_unref(v);
             return cli_usage(c, err, "--%s is NAME=VALUE, not '%.60s'", option,
                              equals ? "=…" : text);
+        }
+        if (!mt_utf8_valid(text, strlen(text))) {
+            (void)mt_json_unref(v);
+            return cli_usage(c, err, "--%s '%.60s' is not UTF-8", option, text);
         }
         if (!v)
             v = mt_json_new_object();

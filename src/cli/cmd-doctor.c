@@ -165,7 +165,7 @@ static int run_doctor(cli *c, mt_err **err)
         if (cli_print_json(out, err) < 0)
             return -1;
     } else {
-        cli_note(c, "%d failed, %d warnings", r.failed, r.warned);
+        cli_note(c, "%d failed, %d %s", r.failed, r.warned, r.warned == 1 ? "warning" : "warnings");
     }
     return r.failed ? 1 : 0;
 }

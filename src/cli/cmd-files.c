@@ -173,6 +173,7 @@ static int run_mv(cli *c, mt_err **err)
     _cleanup_vfs_path_ vfs_path from = {0}, to = {0};
     _cleanup_json_ mt_json *body = mt_json_new_object(), *item = NULL;
     _cleanup_free_ char *url = NULL, *target = NULL;
+    mt_err *cause = NULL;
     int into;
 
     if (vfs_path_parse(c, cli_arg(c, 0), &from, err) < 0 ||
@@ -190,8 +191,15 @@ static int run_mv(cli *c, mt_err **err)
     if (cli_flag(c, "force"))
         (void)mt_json_set(body, "replace", mt_json_new_bool(true));
     url = vfs_url(&from, "move", NULL);
-    if (api_call(c, "POST", url, body, &item, err) < 0)
+    if (api_call(c, "POST", url, body, &item, &cause) < 0) {
+        if (mt_err_code(cause) == MT_E_ALREADY_EXISTS && !cli_flag(c, "force")) {
+            (void)mt_err_free(cause);
+            return mt_fail(err, MT_E_ALREADY_EXISTS,
+                           "'%s' is there already: name another, or replace it with -f", target);
+        }
+        mt_err_move(err, cause);
         return -1;
+    }
     return c->json ? cli_print_json(item, err) : 0;
 }
 
@@ -219,6 +227,19 @@ static int run_rm(cli *c, mt_err **err)
     return 0;
 }
 
+// The path is new, so what was not found is what it should be made in.
+static int mkdir_failed(cli *c, const char *path, mt_err *cause, mt_err **err)
+{
+    if (mt_err_code(cause) == MT_E_NOT_FOUND && !cli_flag(c, "parents") &&
+        mt_streq(mt_err_field(cause), "path")) {
+        (void)mt_err_free(cause);
+        return mt_fail(err, MT_E_NOT_FOUND,
+                       "a folder above '%s' is not there: make it first, or all with -p", path);
+    }
+    mt_err_move(err, cause);
+    return -1;
+}
+
 static int run_mkdir(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *all = mt_json_new_array();
@@ -227,6 +248,7 @@ static int run_mkdir(cli *c, mt_err **err)
         _cleanup_vfs_path_ vfs_path p = {0};
         _cleanup_json_ mt_json *body = mt_json_new_object(), *item = NULL;
         _cleanup_free_ char *url = NULL;
+        mt_err *cause = NULL;
 
         if (vfs_path_parse(c, cli_arg(c, i), &p, err) < 0 ||
             set_path(c, body, "path", p.path, err) < 0)
@@ -234,8 +256,8 @@ static int run_mkdir(cli *c, mt_err **err)
         if (cli_flag(c, "parents"))
             (void)mt_json_set(body, "parents", mt_json_new_bool(true));
         url = vfs_url(&p, "mkdir", NULL);
-        if (api_call(c, "POST", url, body, &item, err) < 0)
-            return -1;
+        if (api_call(c, "POST", url, body, &item, &cause) < 0)
+            return mkdir_failed(c, p.path, cause, err);
         (void)mt_json_append(all, MT_TAKE_PTR(item));
     }
     return c->json ? cli_print_json(all, err) : 0;
@@ -253,12 +275,16 @@ static int run_stat(cli *c, mt_err **err)
             vfs_stat(c, &p, p.path, &item, err) < 0)
             return -1;
         if (!c->json) {
-            (void)printf("path      %s\ntype      %s\nsize      %lld\nmode      %s\nmodified  %s\n",
-                         cli_text(item, "path"), cli_text(item, "type"),
-                         (long long)cli_int(item, "size"), cli_text(item, "mode"),
-                         cli_time(item, "dateModified"));
-            if (vfs_item_type(item) == VFS_LINK)
-                (void)printf("target    %s\n", cli_text(item, "target"));
+            (void)fputs("path      ", stdout);
+            print_name(c, cli_text(item, "path"));
+            (void)printf("\ntype      %s\nsize      %lld\nmode      %s\nmodified  %s\n",
+                         cli_text(item, "type"), (long long)cli_int(item, "size"),
+                         cli_text(item, "mode"), cli_time(item, "dateModified"));
+            if (vfs_item_type(item) == VFS_LINK) {
+                (void)fputs("target    ", stdout);
+                print_name(c, cli_text(item, "target"));
+                (void)fputc('\n', stdout);
+            }
         }
         (void)mt_json_append(all, item);
     }

@@ -336,8 +336,27 @@ static int open_made(const char *path, mt_err **err)
     return fd < 0 ? mt_fail_errno(err, errno, "cannot open the folder '%s'", path) : fd;
 }
 
-static void print_next(cli *c, const char *folder)
+// A word as a shell takes it: quoted where need be, never an option.
+static char *shell_word(const char *word)
 {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@:,=%";
+    mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
+    bool quote = word[strspn(word, plain)] != '\0';
+
+    (void)mt_buf_adds(&b, quote ? "'" : "");
+    (void)mt_buf_adds(&b, word[0] == '-' ? "./" : "");
+    for (const char *p = word; *p; p++)
+        (void)(*p == '\'' ? mt_buf_adds(&b, "'\\''") : mt_buf_addc(&b, *p));
+    (void)mt_buf_adds(&b, quote ? "'" : "");
+    if (b.failed)
+        xoom();
+    return mt_buf_take(&b);
+}
+
+static void print_next(cli *c, const char *given)
+{
+    _cleanup_free_ char *folder = shell_word(given);
     const char *ns;
     mt_err *err = NULL;
 
@@ -357,8 +376,15 @@ static int run_init(cli *c, mt_err **err)
 {
     const char *folder = cli_arg(c, 0) ? cli_arg(c, 0) : ".";
     _cleanup_free_ char *capsules = xprintf("%s/capsules", folder);
-    _cleanup_close_ int top = open_made(folder, err), fd = -1;
+    _cleanup_close_ int top = -1, fd = -1;
 
+    if (!folder[0])
+        return cli_usage(c, err, "the name of the folder is empty");
+    for (const char *p = folder; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return cli_usage(c, err, "'%.200s' holds a control character", folder);
+    }
+    top = open_made(folder, err);
     if (top < 0 || (fd = open_made(capsules, err)) < 0)
         return -1;
     if (write_new(fd, "hello.mtr", hello, err) < 0)

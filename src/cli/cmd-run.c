@@ -149,7 +149,7 @@ static void print_run(const mt_json *v)
     line("longest", cli_text(v, "maxDuration"));
     line("image", cli_text(v, "image"));
     if (cli_int(v, "memoryPeakBytes") > 0)
-        line("memory", mt_size_format(cli_int(v, "memoryPeakBytes") >> 20 << 20, peak));
+        line("memory", cli_size(cli_int(v, "memoryPeakBytes"), peak));
 }
 
 static void event(const mt_json *v, const char *member, const char *what)

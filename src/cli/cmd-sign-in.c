@@ -89,9 +89,10 @@ static int store(const char *url, const char *key, mt_err **err)
     (void)mt_json_set(new, "api", api);
     if (mt_json_write(new, &b, MT_JSON_PRETTY) < 0 || mt_buf_addc(&b, '\n') < 0)
         return mt_fail(err, MT_E_TOO_LARGE, "the settings are larger than 64 KiB");
-    r = mt_mkdir_p(folder, 0700);
-    if (r == 0)
-        r = mt_write_file_atomic(AT_FDCWD, path, b.data, b.len, 0600);
+    // Only the folder itself: a home that is not there is a mistake, not ours to make.
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return mt_fail_errno(err, errno, "cannot make the folder '%s'", folder);
+    r = mt_write_file_atomic(AT_FDCWD, path, b.data, b.len, 0600);
     return r < 0 ? mt_fail_errno(err, r, "cannot write " CLI_SETTINGS_SHOWN) : 0;
 }
 

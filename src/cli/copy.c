@@ -115,6 +115,7 @@ typedef struct up {
     int64_t left; // -1: until the end
     cli_progress *progress;
     const char *name;
+    bool whole; // all of it was read
 } up;
 
 static ptrdiff_t from_fd(void *buf, size_t cap, void *data, mt_err **err)
@@ -124,7 +125,8 @@ static ptrdiff_t from_fd(void *buf, size_t cap, void *data, mt_err **err)
 
     if (u->left >= 0 && (int64_t)cap > u->left)
         cap = (size_t)u->left;
-    if (cap == 0)
+    u->whole = cap == 0;
+    if (u->whole)
         return 0;
     do
         n = read(u->fd, buf, cap);
@@ -135,8 +137,23 @@ static ptrdiff_t from_fd(void *buf, size_t cap, void *data, mt_err **err)
         return mt_fail(err, MT_E_IO, "'%s' became shorter while it was read", u->name);
     if (u->left >= 0)
         u->left -= n;
+    u->whole = n == 0 || u->left == 0;
     cli_progress_add(u->progress, (uint64_t)n);
     return n;
+}
+
+// The server keeps nothing of a body that did not come whole, so this much is known.
+static int upload_failed(const cli *c, const up *u, mt_err *cause, mt_err **err)
+{
+    if (u->whole || mt_err_code(cause) != MT_E_OUTCOME_UNKNOWN) {
+        mt_err_move(err, cause);
+        return -1;
+    }
+    (void)mt_err_free(cause);
+    return mt_fail(err, MT_E_UNREACHABLE,
+                   "the server at %s: the connection was closed while '%s' was sent: nothing of it "
+                   "is kept",
+                   c->url.value, u->name);
 }
 
 int copy_up(cli *c, int fd, int64_t size, const vfs_path *to, const char *path,
@@ -145,7 +162,8 @@ int copy_up(cli *c, int fd, int64_t size, const vfs_path *to, const char *path,
     static const char *const headers[][2] = {{"Content-Type", "application/octet-stream"}};
     _cleanup_free_ char *url = vfs_url(to, "files", path);
     _cleanup_answer_ transport_answer answer = TRANSPORT_ANSWER_INIT;
-    up u = {fd, size, progress, path};
+    up u = {fd, size, progress, path, size == 0};
+    mt_err *cause = NULL;
     transport_request request = {.method = "PUT",
                                  .target = url,
                                  .headers = headers,
@@ -159,7 +177,7 @@ int copy_up(cli *c, int fd, int64_t size, const vfs_path *to, const char *path,
         request.read_body = NULL;
         request.has_body = true;
     }
-    return api_send(c, &request, &answer, err);
+    return api_send(c, &request, &answer, &cause) < 0 ? upload_failed(c, &u, cause, err) : 0;
 }
 
 // --- across ---

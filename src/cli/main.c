@@ -33,9 +33,12 @@ static void on_signal(int sig)
 static void catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
 
     (void)sigaction(SIGINT, &stop, NULL);
+    // A terminal that is closed; nohup asks not to mind.
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        (void)sigaction(SIGHUP, &stop, NULL);
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGPIPE, &ignore, NULL); // of the server's socket; for stdout see finish()
 }
@@ -49,6 +52,8 @@ static void find_terminals(cli *c)
     c->err_terminal = isatty(STDERR_FILENO) == 1;
     c->out_colour = c->out_terminal && colour;
     c->err_colour = c->err_terminal && colour;
+    if (mt_streq(term, "dumb")) // which cannot write over a line
+        c->err_terminal = false;
 }
 
 // Nobody reads on (mt cat … | head): end as any Unix program does, without a word.

@@ -233,7 +233,8 @@ char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
         (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
         return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
     (void)cli_usage(c, err,
-                    "--%s '%.40s' is no duration above zero: write \"hh:mm:ss\", 90s, 5m, 2h or 1d",
+                    "--%s '%.40s' is no duration above zero and below 9999 hours: write "
+                    "\"hh:mm:ss\", 90s, 5m, 2h or 1d",
                     option, text);
     return NULL;
 }

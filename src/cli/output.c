@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 
 void xoom(void)
 {
@@ -55,16 +56,29 @@ const char *cli_off(bool colour)
     return colour ? "\033[0m" : "";
 }
 
+// What would move the cursor, start a terminal's command, or turn the direction of what follows.
+static bool is_control(uint32_t ch, bool flat)
+{
+    if (ch < 0x20)
+        return flat || (ch != '\n' && ch != '\t');
+    return (ch >= 0x7f && ch <= 0x9f) || (ch >= 0x202a && ch <= 0x202e) ||
+           (ch >= 0x2066 && ch <= 0x2069);
+}
+
+// A byte that belongs to no character may be a control character to a terminal of another encoding.
 static void print_clean(FILE *to, const char *text, size_t len, bool flat)
 {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0; // U+0080 to U+009F
-        bool line = c == '\n' || c == '\t';
+    while (len > 0) {
+        uint32_t ch;
+        size_t n = mt_utf8_decode(text, len, &ch, NULL);
 
-        if (c1)
-            i++;
-        (void)fputc(c1 || (c < 0x20 && (flat || !line)) || c == 0x7f ? '?' : c, to);
+        if (n == 0 || is_control(ch, flat))
+            (void)fputc('?', to);
+        else
+            (void)fwrite(text, 1, n, to);
+        n = n ? n : 1;
+        text += n;
+        len -= n;
     }
 }
 
@@ -124,14 +138,25 @@ int cli_print_json(const mt_json *v, mt_err **err)
 
 // --- errors ---
 
+// The server's document of this error. That of an earlier call, whose error was passed over, is
+// not.
+static const mt_json *problem_of(const cli *c, const mt_err *err)
+{
+    const char *detail = cli_text(c->problem, "detail"), *sentence = mt_err_sentence(err);
+    size_t len = strlen(detail), all = strlen(sentence);
+
+    return len > 0 && len <= all && strcmp(sentence + all - len, detail) == 0 ? c->problem : NULL;
+}
+
 static void print_error_json(const cli *c, const mt_err *err)
 {
+    const mt_json *problem = problem_of(c, err);
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
     mt_jw w;
 
     mt_jw_init(&w, &b, MT_JSON_PRETTY);
-    if (c->problem) {
-        mt_jw_value(&w, c->problem);
+    if (problem) {
+        mt_jw_value(&w, problem);
     } else {
         mt_jw_begin_object(&w);
         mt_jw_member_text(&w, "code", mt_code_name(mt_err_code(err)));
@@ -143,24 +168,39 @@ static void print_error_json(const cli *c, const mt_err *err)
     (void)fprintf(stderr, "%s\n", mt_buf_str(&b));
 }
 
+// Whether the help that belongs to a code fits an error that arose on this side. Most of it speaks
+// of the server's names and rights, where the sentence here is about a local file.
+static bool helps_here(mt_code code)
+{
+    static const mt_code fits[] = {
+        MT_E_UNREACHABLE,  MT_E_OUTCOME_UNKNOWN, MT_E_UNAVAILABLE,    MT_E_UNAUTHENTICATED,
+        MT_E_RATE_LIMITED, MT_E_IS_A_FOLDER,     MT_E_ALREADY_EXISTS, MT_E_OOM};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(fits); i++) {
+        if (fits[i] == code)
+            return true;
+    }
+    return false;
+}
+
 static void print_help_lines(const cli *c, const mt_err *err)
 {
     mt_code code = mt_err_code(err);
+    const mt_json *problem = problem_of(c, err);
     const char *dim = cli_on(c->err_colour, CLI_DIM), *off = cli_off(c->err_colour);
-    const char *help = mt_json_text(mt_json_get(c->problem, "help"), NULL);
+    const char *help = mt_json_text(mt_json_get(problem, "help"), NULL);
 
-    if (code == MT_E_NOT_FOUND && c->ns_used)
-        (void)fprintf(stderr, "    %snamespace '%s' is from %s%s\n", dim, c->ns_used, c->ns_source,
-                      off);
+    if (code == MT_E_NOT_FOUND && problem && c->ns_used) {
+        (void)fprintf(stderr, "    %snamespace '", dim);
+        cli_print_flat(stderr, c->ns_used);
+        (void)fprintf(stderr, "' is from %s%s\n", c->ns_source, off);
+    }
     if (c->usage) {
         (void)fprintf(stderr, "    %smt help%s%s shows how it is used%s\n", dim,
                       c->command ? " " : "", c->command ? c->command->name : "", off);
         return;
     }
-    // Of what was refused on this side the sentence says all.
-    if (!help && (code == MT_E_BAD_REQUEST || code == MT_E_INTERNAL || code == MT_E_IO))
-        return;
-    if (!help)
+    if (!help && (problem || helps_here(code)))
         help = mt_code_help(code);
     if (help && help[0]) {
         (void)fprintf(stderr, "    %s", dim);
@@ -172,6 +212,8 @@ static void print_help_lines(const cli *c, const mt_err *err)
 void cli_print_error(const cli *c, const mt_err *err)
 {
     const char *sentence = mt_err_sentence(err);
+    mt_code code = mt_err_code(err);
+    bool stopped = cli_interrupted != 0;
 
     cli_status_line(c, "%s", "");
     (void)fflush(stdout);
@@ -179,10 +221,14 @@ void cli_print_error(const cli *c, const mt_err *err)
         print_error_json(c, err);
         return;
     }
+    // Who presses Ctrl-C knows why the call was cut off; what it may have done is another matter.
+    if (stopped && code != MT_E_OUTCOME_UNKNOWN && !problem_of(c, err))
+        sentence = "interrupted";
     (void)fprintf(stderr, "%smt:%s ", cli_on(c->err_colour, CLI_RED), cli_off(c->err_colour));
     cli_print_clean(stderr, sentence, strlen(sentence));
     (void)fputc('\n', stderr);
-    print_help_lines(c, err);
+    if (!stopped || code == MT_E_OUTCOME_UNKNOWN)
+        print_help_lines(c, err);
 }
 
 // --- members ---
@@ -280,6 +326,30 @@ void cli_table_print(const cli *c, cli_table *t)
 
 // --- progress ---
 
+const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT])
+{
+    int shift = bytes >= 1 << 20 ? 20 : bytes >= 1 << 10 ? 10 : 0;
+
+    return mt_size_format(bytes >> shift << shift, out);
+}
+
+// How much of text fits on the line of the terminal: one that wraps cannot be written over.
+static size_t fit(const char *text)
+{
+    struct winsize size;
+    size_t len = strlen(text), at = 0;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return len;
+    for (unsigned column = 1; column < size.ws_col && at < len; column++) {
+        uint32_t ch;
+        size_t n = mt_utf8_decode(text + at, len - at, &ch, NULL);
+
+        at += n ? n : 1;
+    }
+    return at;
+}
+
 void cli_status_line(const cli *c, const char *fmt, ...)
 {
     static bool shown;
@@ -296,7 +366,7 @@ void cli_status_line(const cli *c, const char *fmt, ...)
         (void)fputs("\r\033[K", stderr);
     shown = text && text[0];
     if (shown)
-        cli_print_clean(stderr, text, strlen(text));
+        print_clean(stderr, text, fit(text), true);
     (void)fflush(stderr);
 }
 
@@ -318,9 +388,8 @@ static void show(cli_progress *p, int64_t now)
     for (size_t i = 0; i < PROGRESS_WIDTH; i++)
         bar[i] = i < filled ? '#' : '.';
     bar[PROGRESS_WIDTH] = '\0';
-    // Whole KiB: sizes are printed with the largest unit that divides them.
-    (void)mt_size_format((int64_t)(p->done >> 20) << 20, done);
-    (void)mt_size_format(per_second >> 20 << 20, rate);
+    (void)cli_size((int64_t)p->done, done);
+    (void)cli_size(per_second, rate);
     if (p->total)
         cli_status_line(p->c, "%s [%s] %3d %%  %s  %s/s", p->what, bar,
                         (int)(MT_MIN(p->done, p->total) * 100 / p->total), done, rate);

@@ -44,33 +44,45 @@ static int read_file(cli *c, mt_json **ret, mt_err **err)
     if (r < 0)
         return mt_fail_errno(err, r, "cannot read " CLI_SETTINGS_SHOWN);
     if (mt_json_parse(mt_buf_str(&b), b.len, NULL, &v, err) < 0)
-        return mt_wrap(err, CLI_SETTINGS_SHOWN);
+        return mt_wrap(err, "correct or remove " CLI_SETTINGS_SHOWN);
     *ret = MT_TAKE_PTR(v);
     return 0;
+}
+
+// A setting of the file; NULL in *ret where it has none.
+static int text_at(const mt_json *file, const char *pointer, const char **ret, mt_err **err)
+{
+    const mt_json *v = mt_json_pointer(file, mt_str_of(pointer));
+
+    *ret = mt_json_text(v, NULL);
+    if (!mt_json_given(v) || *ret)
+        return 0;
+    return mt_fail(err, MT_E_BAD_REQUEST,
+                   CLI_SETTINGS_SHOWN ": %s must be a text (correct or remove it)", pointer + 1);
 }
 
 int cli_settings_read(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *file = NULL;
-    const char *file_url;
+    const char *file_url, *file_key, *file_ns;
 
     if (c->settings_read)
         return 0;
-    if (read_file(c, &file, err) < 0)
+    if (read_file(c, &file, err) < 0 || text_at(file, "/api/url", &file_url, err) < 0 ||
+        text_at(file, "/api/key", &file_key, err) < 0 ||
+        text_at(file, "/defaultNamespace", &file_ns, err) < 0)
         return -1;
     c->settings_read = true;
-    file_url = mt_json_text(mt_json_pointer(file, MT_STR("/api/url")), NULL);
     set(&c->url, getenv("MAITENTO_URL"), "MAITENTO_URL");
     set(&c->url, file_url, CLI_SETTINGS_SHOWN);
     set(&c->url, CLI_DEFAULT_URL, "the default");
     set(&c->key, getenv("MAITENTO_API_KEY"), "MAITENTO_API_KEY");
     // A key is sent only to the server that it was stored for.
     if (mt_streq(c->url.value, file_url))
-        set(&c->key, mt_json_text(mt_json_pointer(file, MT_STR("/api/key")), NULL),
-            CLI_SETTINGS_SHOWN);
+        set(&c->key, file_key, CLI_SETTINGS_SHOWN);
     set(&c->ns, cli_opt(c, "namespace"), "--namespace");
     set(&c->ns, getenv("MAITENTO_NAMESPACE"), "MAITENTO_NAMESPACE");
-    set(&c->ns, mt_json_text(mt_json_get(file, "defaultNamespace"), NULL), CLI_SETTINGS_SHOWN);
+    set(&c->ns, file_ns, CLI_SETTINGS_SHOWN);
     return 0;
 }
 

@@ -675,14 +675,30 @@ static int check_disk_floor(mt_runs *runs, mt_err **err)
                    (unsigned long long)(free_bytes >> 20), (unsigned long long)(floor >> 20));
 }
 
-void mt_runs_fit(mt_runs *runs, mt_plan_limits *limits)
+static int fit(uint64_t *limit, uint64_t most, bool named, const char *field, mt_err **err)
 {
+    char text[MT_SIZE_TEXT];
+
+    if (!most || *limit <= most)
+        return 0;
+    if (named)
+        return mt_fail_field(err, MT_E_BAD_FIELD, field, "%s is above what this machine has: %s",
+                             field, mt_size_format((int64_t)(most >> 20 << 20), text));
+    *limit = most;
+    return 0;
+}
+
+int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits, mt_err **err)
+{
+    uint64_t memory, disk;
+
     (void)pthread_mutex_lock(&runs->lock);
-    if (runs->memory_cap)
-        limits->memory_bytes = MT_MIN(limits->memory_bytes, runs->memory_cap);
-    if (runs->disk_cap)
-        limits->disk_bytes = MT_MIN(limits->disk_bytes, runs->disk_cap / 2);
+    memory = runs->memory_cap;
+    disk = runs->disk_cap / 2;
     (void)pthread_mutex_unlock(&runs->lock);
+    if (fit(&limits->memory_bytes, memory, def->limits.memory_bytes != 0, "limits.memory", err) < 0)
+        return -1;
+    return fit(&limits->disk_bytes, disk, def->limits.disk_bytes != 0, "limits.disk", err);
 }
 
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
@@ -699,15 +715,17 @@ int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
     else if (runs->memory_cap &&
              runs->promised_memory + limits->memory_bytes > OVERCOMMIT * runs->memory_cap)
         r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the memory promised to live runs is at its ceiling (%d times what they may "
-                    "use together)",
-                    OVERCOMMIT);
+                    "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
+                    "they may use together): give capsules less by limits.memory",
+                    (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
     else if (runs->disk_cap &&
              runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
              runs->promised_runs > 0)
         r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the disk promised to live runs is at its ceiling (%d times the scratch disk)",
-                    OVERCOMMIT);
+                    "the disk promised to live runs is at its ceiling of %llu MiB (%d times the "
+                    "scratch disk): give capsules less by limits.disk, or mt-runner a larger "
+                    "--scratch-size",
+                    (unsigned long long)(OVERCOMMIT * runs->disk_cap >> 20), OVERCOMMIT);
     if (r == 0) {
         runs->promised_runs++;
         runs->promised_memory += limits->memory_bytes;
@@ -855,24 +873,22 @@ static bool has_folder(mt_runs *runs, const char *id)
 
 // Puts the plan of a run that the runner may not have seen into its entry. A plan that cannot be
 // made any more (its file system is gone) ends the run with that sentence.
-static void replan(live *l, const mt_run *run)
+static void replan(live *l, const mt_run *run, const mt_capsule_def *def)
 {
     _cleanup_arena_ mt_arena *arena = mt_arena_new(64 << 20);
     _cleanup_err_ mt_err *err = NULL;
+    const mt_runs_options *o = &l->runs->options;
     mt_plan plan = {0};
 
-    if (!arena) {
+    if (!arena)
         (void)mt_fail_oom(&err);
-    } else if (mt_run_plan(l->runs->options.store, run, l->runs->options.limits, arena, &plan,
-                           &err) == 0) {
-        mt_runs_fit(l->runs, &plan.limits);
+    else if (mt_run_plan(o->store, run, o->limits, arena, &plan, &err) == 0 &&
+             mt_runs_fit(l->runs, def, &plan.limits, &err) == 0)
         (void)mt_plan_encode(&plan, &l->plan, &err);
-    }
-    if (err) {
+    if (err)
         end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
-    } else {
+    else
         mt_timer_at(l->timer, plan.deadline_ns);
-    }
 }
 
 int mt_runs_adopt(mt_runs *runs, mt_err **err)
@@ -902,7 +918,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         if (has_folder(runs, run->id))
             follow(l);
         else
-            replan(l, run);
+            replan(l, run, &def);
     }
     if (list.count) {
         char count[24];

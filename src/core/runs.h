@@ -10,7 +10,7 @@
 #include "base/loop.h"
 #include "capsule/plan.h"
 #include "capsule/protocol.h"
-#include "mtr/kinds.h"
+#include "mtr/capsule-def.h"
 #include "store/store.h"
 
 typedef struct mt_runs mt_runs;
@@ -29,10 +29,10 @@ void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 
-// Cuts limits to what this machine has: all the memory that runs may use together, half the scratch
-// disk. Deploys refuse what is above the configured ceilings; this is about defaults on a small
-// host.
-void mt_runs_fit(mt_runs *runs, mt_plan_limits *limits);
+// Cuts the defaults among limits (those that def does not name) to what this machine has: all the
+// memory that runs may use together, half the scratch disk. What def names and is above it is
+// refused (badField, with the ceiling).
+int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits, mt_err **err);
 
 // Room for one more run: 0, or capacityExceeded naming the ceiling (live runs, memory, disk), or
 // diskFull when the state folder's disk is at its floor (5 % or 2 GiB, the lesser). What is

@@ -61,7 +61,8 @@ typedef struct mt_request {
     // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
     // calls the handler; upload_abort is called instead when the client leaves or writing fails.
     int upload_fd;
-    int64_t upload_limit;  // bytes; 0: no limit of its own
+    // Asked on the loop before the body is let grow to so many bytes: 0, or the errno that refuses.
+    int (*upload_claim)(void *upload_data, uint64_t bytes);
     int64_t upload_length; // Content-Length, or -1 when chunked
     void *upload_data;
     void (*upload_abort)(void *upload_data);

@@ -22,14 +22,25 @@
 
 #define KEPT_CAPS ((1u << CAP_DAC_OVERRIDE) | (1u << CAP_FOWNER))
 
-int mt_confine_mounts(const char *vfs_path, mt_err **err)
+// Landlock has no say in modes, owners and attributes of files (chmod(2) and its like), which
+// CAP_FOWNER would let this process change on all of the host. A read-only mount has.
+int mt_confine_mounts(const char *const *writable, mt_err **err)
 {
+    struct mount_attr closed = {.attr_set = MOUNT_ATTR_RDONLY};
+    struct mount_attr state = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+                               .attr_clr = MOUNT_ATTR_RDONLY};
+
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return mt_fail_errno(err, errno, "cannot make a mount namespace");
-    if (mount(vfs_path, vfs_path, NULL, MS_BIND, NULL) < 0 ||
-        mount(NULL, vfs_path, NULL, MS_BIND | MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) <
-            0)
-        return mt_fail_errno(err, errno, "cannot mount '%s' without setuid and devices", vfs_path);
+    for (size_t i = 0; writable[i]; i++)
+        if (mount(writable[i], writable[i], NULL, MS_BIND, NULL) < 0)
+            return mt_fail_errno(err, errno, "cannot mount '%s' on itself", writable[i]);
+    if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &closed, sizeof(closed)) < 0)
+        return mt_fail_errno(err, errno, "cannot see the host read-only");
+    for (size_t i = 0; writable[i]; i++)
+        if (mount_setattr(AT_FDCWD, writable[i], 0, &state, sizeof(state)) < 0)
+            return mt_fail_errno(err, errno, "cannot mount '%s' without setuid and devices",
+                                 writable[i]);
     return 0;
 }
 
@@ -75,7 +86,7 @@ static int allow(int ruleset, const char *path, uint64_t access, mt_err **err)
     return 0;
 }
 
-int mt_confine_files(const char *const *writable, mt_err **err)
+int mt_confine_files(const char *const *writable, const char *const *readable, mt_err **err)
 {
     // What name resolution, accounts and the C library read.
     static const char *const READABLE[] = {"/etc",
@@ -106,6 +117,9 @@ int mt_confine_files(const char *const *writable, mt_err **err)
         return mt_fail_errno(err, errno, "cannot make a Landlock ruleset");
     for (size_t i = 0; i < MT_ARRAY_SIZE(READABLE); i++)
         if (allow(ruleset, READABLE[i], reads, err) < 0)
+            return -1;
+    for (size_t i = 0; readable[i]; i++)
+        if (allow(ruleset, readable[i], reads, err) < 0)
             return -1;
     for (size_t i = 0; writable[i]; i++)
         if (allow(ruleset, writable[i],

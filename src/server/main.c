@@ -193,8 +193,6 @@ static int start_as_root(daemon_state *d, mt_err **err)
 {
     if (check_ids(&d->config, err) < 0 || make_folders(d, err) < 0)
         return -1;
-    if (geteuid() == 0 && mt_confine_mounts(d->vfs_path, err) < 0)
-        return -1;
     d->api.limits = d->config.limits;
     d->api.instance = d->config.instance;
     d->api.service_uid = (uint32_t)d->config.service_uid;
@@ -211,12 +209,15 @@ static int start_as_root(daemon_state *d, mt_err **err)
 
 static int confine(daemon_state *d, mt_err **err)
 {
-    const char *writable[] = {d->vfs_path, d->runs_path, d->store_path, NULL};
+    const char *writable[] = {d->vfs_path, d->store_path, NULL};
+    const char *readable[] = {d->runs_path, NULL}; // the runner's: CAP_DAC_OVERRIDE would open it
     int r;
 
+    if (geteuid() == 0 && mt_confine_mounts(writable, err) < 0)
+        return -1;
     if (mt_confine_user((uid_t)d->config.service_uid, (gid_t)d->config.service_gid, err) < 0)
         return -1;
-    r = mt_confine_files(writable, err);
+    r = mt_confine_files(writable, readable, err);
     if (r == 1 && !d->config.allow_no_landlock)
         return mt_fail(err, MT_E_NOT_SUPPORTED,
                        "this kernel has no Landlock, which keeps the server inside its state "

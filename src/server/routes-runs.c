@@ -277,8 +277,8 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
 
     if (!arena)
         return mt_fail_oom(err);
-    mt_runs_fit(api->runs, &limits);
-    if (mt_runs_reserve(api->runs, &limits, err) < 0)
+    if (mt_runs_fit(api->runs, &s->def, &limits, err) < 0 ||
+        mt_runs_reserve(api->runs, &limits, err) < 0)
         return -1;
     fill_new(req, s, &new_run);
     r = mt_store_run_create(api->store, &new_run, run, err);

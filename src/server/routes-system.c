@@ -94,7 +94,7 @@ static void check_disk(const mt_request *req, mt_json *checks)
     (void)snprintf(detail, sizeof(detail), "%.1f GiB free where the state folder is (%.0f %%)",
                    free_gib, part * 100);
     if (free_gib < 2 && part < 0.05)
-        add_check(checks, "disk", "warning", detail,
+        add_check(checks, "disk", "failed", detail,
                   "free disk space: no run starts below 5 % or 2 GiB, whichever is less");
     else
         add_check(checks, "disk", "ok", detail, NULL);

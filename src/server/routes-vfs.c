@@ -7,6 +7,7 @@
 #include "server/api.h"
 #include "vfs/vfs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -394,23 +395,32 @@ static void abort_upload(void *upload)
     (void)mt_vfs_upload_free(upload);
 }
 
-// How much more the file system may hold; diskFull when that is nothing, or less than is announced.
-static int check_room(const mt_vfs *vfs, const mt_vfs_record *record, int64_t announced,
-                      int64_t *ret_room, mt_err **err)
+static int claim_upload(void *upload, uint64_t bytes)
 {
-    char limit[MT_SIZE_TEXT];
-    uint64_t used;
-    int64_t room;
+    return -mt_vfs_upload_claim(upload, bytes);
+}
 
-    if (mt_vfs_used_lately(vfs, USED_AGE_MS, &used, err) < 0)
-        return -1;
-    room = used < (uint64_t)record->limit_bytes ? record->limit_bytes - (int64_t)used : 0;
-    if (room <= 0 || announced > room)
+// diskFull when the file system is full, or has less room than is announced and than other uploads
+// leave.
+static int claim_room(mt_vfs_upload *upload, const mt_vfs_record *record, uint64_t used,
+                      int64_t announced, mt_err **err)
+{
+    uint64_t limit_bytes = (uint64_t)record->limit_bytes;
+    char limit[MT_SIZE_TEXT];
+    int r = mt_vfs_upload_bound(upload, used, limit_bytes);
+
+    if (r == 0)
+        r = used < limit_bytes
+                ? mt_vfs_upload_claim(upload, announced > 0 ? (uint64_t)announced : 0)
+                : -EDQUOT;
+    if (r == -ENOMEM)
+        return mt_fail_oom(err);
+    if (r < 0)
         return mt_fail(err, MT_E_DISK_FULL,
-                       "the file system '%s' may hold %s and has room for %lld bytes: delete what "
-                       "is not needed",
-                       record->name, mt_size_format(record->limit_bytes, limit), (long long)room);
-    *ret_room = room;
+                       "the file system '%s' may hold %s and has room for %lld bytes, less what "
+                       "other uploads bring: delete what is not needed",
+                       record->name, mt_size_format(record->limit_bytes, limit),
+                       used < limit_bytes ? (long long)(limit_bytes - used) : 0LL);
     return 0;
 }
 
@@ -420,18 +430,18 @@ static int begin_put_file(mt_request *req, mt_reply *reply, mt_err **err)
     mt_vfs_upload *upload = NULL;
     mt_vfs_record record;
     mt_vfs_path path;
-    int64_t room = 0;
+    uint64_t used = 0;
 
     if (find_record(req, MT_MAY_CHANGE, &record, err) < 0 || query_path(req, &path, err) < 0 ||
         open_content(req, &record, &vfs, err) < 0 ||
-        check_room(vfs, &record, req->upload_length, &room, err) < 0 ||
+        mt_vfs_used_lately(vfs, USED_AGE_MS, &used, err) < 0 ||
         mt_vfs_upload_begin(vfs, &path, req->upload_length, &upload, err) < 0)
         return -1;
     req->upload_data = upload;
     req->upload_abort = abort_upload;
+    req->upload_claim = claim_upload;
     req->upload_fd = mt_vfs_upload_fd(upload);
-    req->upload_limit = room;
-    return 0;
+    return claim_room(upload, &record, used, req->upload_length, err);
 }
 
 static int put_file(mt_request *req, mt_reply *reply, mt_err **err)

@@ -368,6 +368,8 @@ static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
     const char *p = piece;
     _cleanup_err_ mt_err *err = NULL;
 
+    if (j->write_error == 0 && j->req.upload_claim)
+        j->write_error = j->req.upload_claim(j->req.upload_data, (uint64_t)j->written + len);
     while (len > 0 && j->write_error == 0) {
         ssize_t n = write(j->req.upload_fd, p, len);
 
@@ -379,8 +381,6 @@ static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
             j->written += n;
         }
     }
-    if (j->req.upload_limit && j->written > j->req.upload_limit)
-        j->write_error = EDQUOT;
     if (j->write_error && !mt_http_answered(x)) {
         (void)mt_fail_errno(&err, j->write_error, "cannot store the upload after %lld bytes",
                             (long long)j->written);

@@ -13,6 +13,8 @@ struct mt_vfs_upload {
     mt_vfs_path path;
     int fd;
     uint64_t size;
+    struct vfs_claims *claims; // NULL: it is not bounded
+    uint64_t claimed, kept, limit;
     char name[VFS_TMP_NAME]; // in tmp; empty once it is in place
 };
 
@@ -22,6 +24,8 @@ mt_vfs_upload *mt_vfs_upload_free(mt_vfs_upload *up)
         return NULL;
     if (up->name[0])
         (void)unlinkat(up->vfs.tmp, up->name, 0);
+    if (up->claims)
+        vfs_claims_leave(up->claims, up->claimed, up->kept);
     mt_close_fd(&up->fd);
     mt_close_fd(&up->vfs.files);
     mt_close_fd(&up->vfs.tmp);
@@ -96,6 +100,26 @@ int mt_vfs_upload_begin(const mt_vfs *vfs, const mt_vfs_path *path, int64_t anno
         return mt_fail_errno(err, r, "cannot begin the upload of '%s'", VFS_SHOWN(path->text));
     }
     *ret = up;
+    return 0;
+}
+
+int mt_vfs_upload_bound(mt_vfs_upload *up, uint64_t used, uint64_t limit)
+{
+    if (!up->claims)
+        up->claims = vfs_claims_join(&up->vfs, used);
+    up->limit = limit;
+    return up->claims ? mt_vfs_upload_claim(up, 0) : -ENOMEM;
+}
+
+int mt_vfs_upload_claim(mt_vfs_upload *up, uint64_t size)
+{
+    uint64_t more = size > up->claimed ? size - up->claimed : 0;
+
+    if (!up->claims)
+        return 0;
+    if (!vfs_claims_add(up->claims, more, up->limit))
+        return -EDQUOT;
+    up->claimed += more;
     return 0;
 }
 
@@ -175,6 +199,7 @@ int mt_vfs_upload_commit(mt_vfs_upload *up, mt_arena *arena, mt_vfs_entry *ret, 
     if (replaced < 0)
         return -1;
     vfs_used_grew(&up->vfs, (uint64_t)st.st_size);
+    up->kept = (uint64_t)st.st_size;
     if (fsync(dir) < 0 || fstat(up->fd, &st) < 0)
         return mt_fail_errno(err, errno, "cannot sync the folder of '%s'",
                              VFS_SHOWN(up->path.text));

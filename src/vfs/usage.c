@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is remembered of the sizes of file systems: a small table for the whole process, as what it
 // speaks of (the disk) is one for the whole process as well. A slot that another one needs is given
-// up; that costs a walk.
+// up; that costs a walk. And what uploads in flight have claimed, which nothing gives up: each may
+// have room for itself, and all together must, too.
 #include "vfs/vfs-internal.h"
 
 #include "base/clock.h"
@@ -17,8 +18,17 @@ struct slot {
     bool partial;
 };
 
+struct vfs_claims {
+    struct vfs_claims *next;
+    uint64_t used;  // as measured last, and what was committed since
+    uint64_t bytes; // of the uploads in flight
+    size_t uploads;
+    char id[MT_ID_TEXT];
+};
+
 static struct slot slots[SLOTS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of slots; nothing is done under it
+static struct vfs_claims *claims; // one of each file system with uploads in flight
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of both; nothing is done under it
 
 static struct slot *slot_of(const mt_vfs *vfs)
 {
@@ -81,5 +91,54 @@ void vfs_used_changed(const mt_vfs *vfs)
     (void)pthread_mutex_lock(&lock);
     if (strcmp(slot->id, vfs->id) == 0)
         slot->id[0] = 0;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+struct vfs_claims *vfs_claims_join(const mt_vfs *vfs, uint64_t used)
+{
+    struct vfs_claims *fresh = calloc(1, sizeof(*fresh)), *c;
+
+    (void)pthread_mutex_lock(&lock);
+    for (c = claims; c && strcmp(c->id, vfs->id) != 0; c = c->next)
+        ;
+    if (!c && fresh) {
+        c = MT_TAKE_PTR(fresh);
+        memcpy(c->id, vfs->id, sizeof(c->id));
+        c->next = claims;
+        claims = c;
+    }
+    if (c) {
+        c->used = used;
+        c->uploads++;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    free(fresh);
+    return c;
+}
+
+bool vfs_claims_add(struct vfs_claims *c, uint64_t bytes, uint64_t limit)
+{
+    bool fits;
+
+    (void)pthread_mutex_lock(&lock);
+    fits = c->used + c->bytes <= limit && bytes <= limit - c->used - c->bytes;
+    c->bytes += fits ? bytes : 0;
+    (void)pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+void vfs_claims_leave(struct vfs_claims *c, uint64_t claimed, uint64_t kept)
+{
+    struct vfs_claims **at = &claims;
+
+    (void)pthread_mutex_lock(&lock);
+    c->bytes -= claimed;
+    c->used += kept;
+    if (--c->uploads == 0) {
+        while (*at != c)
+            at = &(*at)->next;
+        *at = c->next;
+        free(c);
+    }
     (void)pthread_mutex_unlock(&lock);
 }

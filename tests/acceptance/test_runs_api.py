@@ -136,6 +136,12 @@ def test_lists_are_paged_newest_first_and_filtered(api, ns):
     assert len(api.call("GET", f"/v1/capsule-runs?namespace={ns}&status=Finished&capsule=c")["items"]) == 5
 
 
+def test_limits_above_what_the_machine_has_are_refused_with_the_ceiling(api, ns):
+    api.capsule(ns, [], limits={"disk": "5GiB"})
+    status, code, detail = api.error("POST", f"/v1/namespaces/{ns}/capsules/c/runs", {})
+    assert (status, code) == (400, "badField") and "limits.disk" in detail and "above what this machine has" in detail
+
+
 def test_a_run_has_its_phases_and_its_story(api, ns):
     run = api.shell(ns, "true")
     assert [p["name"] for p in run["phases"]] and all(p["us"] >= 0 for p in run["phases"])

@@ -252,7 +252,9 @@ class Fake:
 
     def get_capsule_runs(self, r, parts):
         if not parts:
-            return self.page(r, self.runs)
+            return self.page(r, [run for run in self.runs
+                                 if run["id"].endswith(r.query.get("idEnding", ""))
+                                 and (r.query.get("mine") != "true" or run["startedBy"] == "ada")])
         for run in self.runs:
             if run["id"] == parts[0]:
                 deadline = time.monotonic() + int(r.query.get("wait", 0))

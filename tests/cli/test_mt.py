@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mt against a server made of paper: what it sends, prints and leaves behind, and its exit codes."""
+import fcntl
 import json
 import os
 import pty
@@ -7,8 +8,10 @@ import select
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -823,3 +826,186 @@ def test_a_post_that_is_cut_off_is_unknown(mt, fake):
         raise Cut
     fake.on("POST", "/v1/namespaces", cut)
     assert "outcomeUnknown" in mt("namespace-create", "x", "--json", code=6).err
+
+
+# ---- what people see ----
+
+def on_terminal(environment, *words, cwd=None, columns=80, term="xterm"):
+    """All that the terminal gets, and the exit status."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([MT, *words], env={**environment, "TERM": term}, cwd=cwd, stdin=slave, stdout=slave,
+                          stderr=slave) as p:
+        os.close(slave)
+        seen = b""
+        while True:
+            ready, _, _ = select.select([master], [], [], 60)
+            try:
+                piece = os.read(master, 65536) if ready else b""
+            except OSError:
+                break
+            if not piece:
+                break
+            seen += piece
+        status = p.wait(60)
+    os.close(master)
+    return seen, status
+
+
+def test_an_error_of_this_side_has_no_words_of_an_earlier_answer(mt, fake, tmp_path):
+    vfs(fake)
+    # The target's stat is answered with 404 first, which is no error.
+    done = mt("cp", "no-such-file", "/vfs/data/new", code=3)
+    assert done.err == "mt: cannot look at 'no-such-file': No such file or directory\n"
+    assert json.loads(mt("cp", "--json", "no-such-file", "/vfs/data/new", code=3).err) == {
+        "code": "notFound", "detail": "cannot look at 'no-such-file': No such file or directory"}
+    assert mt("cat", "no-such-file", code=3).err.count("\n") == 1
+    vfs(fake, **{"/f": b"x"})
+    assert "namespace" not in mt("cp", "/vfs/data/f", tmp_path / "none" / "f", code=3).err
+
+
+@pytest.mark.parametrize("words", [["capsule-start", ""], ["vfs-get", ""], ["namespace-delete", ""], ["key-delete", ""],
+                                   ["user-delete", ""], ["namespace-member-add", ""], ["init", ""]])
+def test_an_empty_name_is_a_wrong_call(mt, fake, words):
+    assert "empty" in mt(*words, code=2).err
+    assert not [r for r in fake.requests if r.method != "GET" or "//" in r.path or r.path.endswith("/")]
+
+
+def test_values_that_are_not_utf8_are_refused_not_changed(environment, fake):
+    for option in ("--env", "--label"):
+        done = subprocess.run([MT, "capsule-start", "bench", option, b"A=x\xffy"], env=environment, capture_output=True,
+                              check=False, timeout=20)
+        assert done.returncode == 2 and b"is not UTF-8" in done.stderr
+    assert fake.runs == []
+
+
+def test_run_ids_are_asked_of_the_server_in_one_small_page(mt, fake):
+    for _ in range(3):
+        mt("capsule-start", "bench")
+    whole = fake.runs[1]["id"]
+    fake.requests.clear()
+    mt("capsule-run-get", whole[-8:])
+    mt("capsule-run-get", "@last")
+    assert [r.query for r in fake.asked("GET", "^/v1/capsule-runs$")] == [
+        {"idEnding": whole[-8:], "limit": "2"}, {"mine": "true", "limit": "1"}]
+    assert "is no run id" in mt("capsule-run-get", "@lst", code=2).err
+
+
+def test_a_duration_that_is_too_long_is_told_so(mt, fake):
+    assert "below 9999 hours" in mt("capsule-start", "report", "--max-duration", "99999h", code=2).err
+
+
+def test_hostile_names_do_not_reach_a_terminal(environment, fake):
+    vfs(fake, **{"/e\x1b[31m\u202egnp": b"", "/l": ("link", "\x1b]0;title\x07")})
+    for words in (["stat", "/vfs/data/e\x1b[31m\u202egnp"], ["stat", "/vfs/data/l"], ["ls", "-l", "/vfs/data"],
+                  ["vfs-get", "x", "-n", "n\x1b[31m"]):
+        seen, _ = on_terminal({**environment, "NO_COLOR": "1"}, *words)
+        assert b"\x1b" not in seen and "\u202e".encode() not in seen, seen
+    fake.namespaces["work"]["data"] = {b"/raw\x9b31m": b""}
+    seen, _ = on_terminal({**environment, "NO_COLOR": "1"}, "ls", "/vfs/data")
+    assert seen == b"raw?31m\r\n"
+
+
+def test_a_progress_line_fits_its_terminal(environment, fake, tmp_path):
+    vfs(fake)
+    fake.on("PUT", ".*/files", lambda r, m: (201, {}))
+    (tmp_path / "big").write_bytes(b"x" * 300_000_000)
+    seen, status = on_terminal(environment, "cp", "big", "/vfs/data/big", cwd=tmp_path, columns=24)
+    lines = [line for line in seen.split(b"\r\x1b[K") if line]
+    assert status == 0 and lines and max(map(len, lines)) < 24
+    seen, status = on_terminal(environment, "cp", "big", "/vfs/data/big", cwd=tmp_path, term="dumb")
+    assert status == 0 and seen == b""
+
+
+def test_an_upload_that_is_cut_off_is_known_to_be_undone(mt, environment, fake, tmp_path):
+    vfs(fake)
+    (tmp_path / "big").write_bytes(b"x" * 50_000_000)
+    path = tmp_path / "half.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(8)
+
+        def serve():
+            while True:
+                try:
+                    peer, _ = listener.accept()
+                except OSError:
+                    return
+                head = peer.recv(65536)
+                if head.startswith(b"PUT"):
+                    peer.recv(100_000)
+                else:
+                    body = b'{"path":"/","type":"folder"}'
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+                peer.close()
+        threading.Thread(target=serve, daemon=True).start()
+        done = mt("cp", "big", "/vfs/data@work/big", env={"MAITENTO_URL": f"unix:{path}"}, code=6, cwd=tmp_path)
+        assert "nothing of it is kept" in done.err and "not known" not in done.err
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_after_ctrl_c_the_error_is_one_word(environment, fake, tmp_path):
+    with subprocess.Popen([MT, "capsule-start", "report"], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as p:
+        p.stdout.readline()
+        time.sleep(0.3)
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=10)
+    assert p.returncode == 130 and err.splitlines()[1:] == ["mt: interrupted"], err
+    fake.finish(fake.runs[0])
+
+
+def test_a_closed_terminal_leaves_no_part(environment, fake, tmp_path):
+    vfs(fake, **{"/f": b"x"})
+    go = threading.Event()
+
+    def slow(r, m):
+        go.set()
+        time.sleep(1)
+        return 200, b"x"
+    fake.on("GET", ".*/files", slow)
+    work = tmp_path / "w"
+    work.mkdir()
+    with subprocess.Popen([MT, "cp", "/vfs/data/f", "f"], env=environment, cwd=work, stderr=subprocess.PIPE,
+                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as p:
+        go.wait(10)
+        p.send_signal(signal.SIGHUP)
+        p.communicate(timeout=10)
+    assert p.returncode == 129 and list(work.iterdir()) == []
+
+
+def test_settings_of_wrong_types_and_a_home_that_is_not_there(mt, home, fake, tmp_path):
+    for bad in ({"api": {"url": 5}}, {"api": {"url": f"unix:{fake.path}", "key": []}}, {"defaultNamespace": {}}):
+        write_settings(home, **bad)
+        assert "must be a text (correct or remove it)" in mt("config-get", code=2).err
+    nowhere = tmp_path / "nowhere"
+    assert "cannot make the folder" in mt("login", "--local", env={"HOME": str(nowhere)}, code=3).err
+    assert not nowhere.exists()
+
+
+def test_the_way_out_of_mkdir_and_mv_is_an_option_of_mt(mt, fake):
+    vfs(fake, **{"/f": b"1", "/g": b"2"})
+
+    def mkdir(r, m):
+        if not r.json.get("parents"):
+            raise Problem(404, "notFound", "no file or folder '/a/b'", field="path")
+        return None
+    fake.on("POST", ".*/mkdir", mkdir)
+    assert "all with -p" in mt("mkdir", "/vfs/data/a/b", code=3).err
+    mt("mkdir", "-p", "/vfs/data/a/b")
+    assert "replace it with -f" in mt("mv", "/vfs/data/f", "/vfs/data/g", code=5).err
+
+
+def test_the_lines_of_init_can_be_pasted(mt, fake, tmp_path):
+    for name in ("my first", "it's", "-n"):
+        done = mt("init", "--", name)
+        line = next(line for line in done.out.splitlines() if "mt deploy" in line)
+        shown = subprocess.run(["bash", "-c", f"set -- {line}; printf %s \"$3\""], capture_output=True, text=True, check=True)
+        assert (tmp_path / shown.stdout).is_dir() and not shown.stdout.startswith("-")
+    assert "control character" in mt("init", "a\x1b[31m", code=2).err
+
+
+def test_a_small_peak_of_memory_is_not_shown_as_none(mt, fake):
+    mt("capsule-start", "bench")
+    fake.runs[0]["memoryPeakBytes"] = 300 << 10
+    assert "300KiB" in mt("capsule-run-get", "@last").out
