@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups of one run.
 #include "base/clock.h"
-#include "base/id.h"
 #include "capsule/cgroup-internal.h"
+#include "capsule/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,11 +64,11 @@ static int set_limits(const cg_limit_ops *ops, int fd, unsigned controllers,
     return r < 0 ? mt_fail_errno(err, r, "cannot set the cpu limit") : 0;
 }
 
-static int make_track(mt_cgroups *c, mt_cgroup *g, const char *run_id)
+static int make_track(mt_cgroups *c, mt_cgroup *g, const char *place)
 {
-    if (mkdirat(c->track_fd, run_id, 0755) < 0)
+    if (mkdirat(c->track_fd, place, 0755) < 0)
         return -errno;
-    g->run_fd = cg_open_dir(c->track_fd, run_id);
+    g->run_fd = cg_open_dir(c->track_fd, place);
     if (g->run_fd < 0)
         return g->run_fd;
     if (g->limited && cg_pass_on(g->run_fd, g->limited) != g->limited)
@@ -78,30 +78,35 @@ static int make_track(mt_cgroups *c, mt_cgroup *g, const char *run_id)
     return g->init_fd < 0 ? g->init_fd : g->cmds_fd < 0 ? g->cmds_fd : 0;
 }
 
-static int make_v1(mt_cgroups *c, mt_cgroup *g, const char *run_id)
+static int make_v1(mt_cgroups *c, mt_cgroup *g, const char *place)
 {
     if (c->v2_fd >= 0) {
-        g->all_fd = cg_make_dir(c->v2_fd, run_id);
+        g->all_fd = cg_make_dir(c->v2_fd, place);
         if (g->all_fd < 0)
             return g->all_fd;
     }
     for (size_t i = 0; i < g->v1_count; i++) {
-        g->v1[i].cmds_fd = cg_make_dir(c->v1[i].parent_fd, run_id);
+        g->v1[i].cmds_fd = cg_make_dir(c->v1[i].parent_fd, place);
         if (g->v1[i].cmds_fd < 0)
             return g->v1[i].cmds_fd;
     }
     return 0;
 }
 
-static int make_all(mt_cgroups *c, mt_cgroup *g, const char *run_id, const mt_plan_limits *limits,
+static int make_all(mt_cgroups *c, mt_cgroup *g, const char *place, const mt_plan_limits *limits,
                     mt_err **err)
 {
-    int r = make_track(c, g, run_id);
+    int r = make_track(c, g, place);
 
     if (r == 0)
-        r = make_v1(c, g, run_id);
+        r = make_v1(c, g, place);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot make the control groups of the run");
+    return limits ? mt_cgroup_limit(g, limits, err) : 0;
+}
+
+int mt_cgroup_limit(mt_cgroup *g, const mt_plan_limits *limits, mt_err **err)
+{
     if (g->limited && set_limits(&cg_limit_v2, g->cmds_fd, g->limited, limits, err) < 0)
         return -1;
     for (size_t i = 0; i < g->v1_count; i++)
@@ -110,35 +115,35 @@ static int make_all(mt_cgroups *c, mt_cgroup *g, const char *run_id, const mt_pl
     return 0;
 }
 
-int mt_cgroup_make(mt_cgroups *c, const char *run_id, const mt_plan_limits *limits, mt_cgroup **ret,
+int mt_cgroup_make(mt_cgroups *c, const char *place, const mt_plan_limits *limits, mt_cgroup **ret,
                    mt_err **err)
 {
     mt_cgroup *g;
 
-    if (!mt_is_id(mt_str_of(run_id)))
-        return mt_fail(err, MT_E_INTERNAL, "a control group is made for run ids only");
+    if (!mt_is_place(mt_str_of(place)))
+        return mt_fail(err, MT_E_INTERNAL, "a control group is made for runs only");
     g = group_new(c);
     if (!g)
         return mt_fail_oom(err);
-    if (make_all(c, g, run_id, limits, err) < 0) {
+    if (make_all(c, g, place, limits, err) < 0) {
         mt_cgroup_close(g);
-        (void)mt_cgroups_sweep(c, run_id, mt_boottime_ns());
+        (void)mt_cgroups_sweep(c, place, mt_boottime_ns());
         return -1;
     }
     *ret = g;
     return 0;
 }
 
-int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **err)
+int mt_cgroup_open(mt_cgroups *c, const char *place, mt_cgroup **ret, mt_err **err)
 {
     mt_cgroup *g;
 
-    if (!mt_is_id(mt_str_of(run_id)))
-        return mt_fail(err, MT_E_INTERNAL, "a control group is opened by run ids only");
+    if (!mt_is_place(mt_str_of(place)))
+        return mt_fail(err, MT_E_INTERNAL, "a control group is opened by the names of runs only");
     g = group_new(c);
     if (!g)
         return mt_fail_oom(err);
-    g->run_fd = cg_open_dir(c->track_fd, run_id);
+    g->run_fd = cg_open_dir(c->track_fd, place);
     if (g->run_fd == -ENOENT) {
         mt_cgroup_close(g);
         *ret = NULL;
@@ -147,9 +152,9 @@ int mt_cgroup_open(mt_cgroups *c, const char *run_id, mt_cgroup **ret, mt_err **
     // What a crash left half made is opened as far as it goes: negative fds are not there.
     g->init_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "init");
     g->cmds_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "cmds");
-    g->all_fd = c->v2_fd < 0 ? -1 : cg_open_dir(c->v2_fd, run_id);
+    g->all_fd = c->v2_fd < 0 ? -1 : cg_open_dir(c->v2_fd, place);
     for (size_t i = 0; i < g->v1_count; i++)
-        g->v1[i].cmds_fd = cg_open_dir(c->v1[i].parent_fd, run_id);
+        g->v1[i].cmds_fd = cg_open_dir(c->v1[i].parent_fd, place);
     *ret = g;
     return 0;
 }
@@ -181,7 +186,7 @@ int mt_cgroup_make_command(mt_cgroup *g, uint32_t n, mt_err **err)
     char name[24];
 
     command_name(n, name);
-    if (mkdirat(g->cmds_fd, name, 0755) < 0)
+    if (mkdirat(g->cmds_fd, name, 0755) < 0 && errno != EEXIST)
         return mt_fail_errno(err, errno, "cannot make the control group of command %u", n);
     return 0;
 }
@@ -315,7 +320,8 @@ int mt_cgroup_events_fd(mt_cgroup *g, int where)
     return openat(fd, g->track_ops->events_file, O_RDONLY | O_CLOEXEC);
 }
 
-int mt_cgroup_wait_empty(mt_cgroup *g, int where, bool again, int64_t deadline_ns)
+static int wait_until(mt_cgroup *g, int where, int (*populated)(mt_cgroup *g, int where),
+                      bool again, int64_t deadline_ns)
 {
     _cleanup_close_ int events = mt_cgroup_events_fd(g, where);
     int step_ms = 1;
@@ -328,7 +334,7 @@ int mt_cgroup_wait_empty(mt_cgroup *g, int where, bool again, int64_t deadline_n
         // The read arms the poll; what happens between them is not lost.
         if (events >= 0)
             (void)!pread(events, text, sizeof(text), 0);
-        if (mt_cgroup_populated(g, where) <= 0)
+        if (populated(g, where) <= 0)
             return 0;
         left_ns = deadline_ns - mt_boottime_ns();
         if (left_ns <= 0)
@@ -341,6 +347,21 @@ int mt_cgroup_wait_empty(mt_cgroup *g, int where, bool again, int64_t deadline_n
             (void)kill_tracked(g, where);
         }
     }
+}
+
+int mt_cgroup_wait_empty(mt_cgroup *g, int where, bool again, int64_t deadline_ns)
+{
+    return wait_until(g, where, mt_cgroup_populated, again, deadline_ns);
+}
+
+static int birth_populated(mt_cgroup *g, int where)
+{
+    return g->all_fd >= 0 ? cg_track_v2.populated(g->all_fd) : mt_cgroup_populated(g, where);
+}
+
+int mt_cgroup_wait_gone(mt_cgroup *g, int64_t deadline_ns)
+{
+    return wait_until(g, MT_CGROUP_ALL, birth_populated, true, deadline_ns);
 }
 
 int mt_cgroup_freeze(mt_cgroup *g, bool frozen)
@@ -362,4 +383,16 @@ void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
         for (unsigned c = 0; c < CG_CONTROLLERS; c++)
             if (g->v1[i].controllers & (1u << c))
                 cg_limit_v1.count(g->v1[i].cmds_fd, (cg_controller)c, ret);
+}
+
+uint64_t mt_cgroup_oom_kills(mt_cgroup *g)
+{
+    mt_cgroup_counters c = {0};
+
+    if (g->track_v2 && (g->limited & (1u << CG_MEMORY)))
+        cg_limit_v2.count(g->cmds_fd, CG_MEMORY, &c);
+    for (size_t i = 0; i < g->v1_count; i++)
+        if (g->v1[i].controllers & (1u << CG_MEMORY))
+            cg_limit_v1.count(g->v1[i].cmds_fd, CG_MEMORY, &c);
+    return c.oom_kills;
 }

@@ -3,6 +3,8 @@
 // v2 and for v1 (with or without a v2 mount beside it). Nothing is ever mounted on the host: what
 // is there is read from /proc/self/mountinfo once.
 //
+// <run> is the run's id, or the name of the spare that became it (capsule/place.h).
+//
 //   v2:          maitento-NAME/<run>/init           PID 1 of the capsule
 //                maitento-NAME/<run>/cmds[/N]       commands; the limits sit on cmds
 //                maitento-NAME/helpers              supervisors
@@ -61,17 +63,18 @@ int mt_cgroups_helpers_fd(mt_cgroups *cgs);
 int mt_cgroups_join_helpers(mt_cgroups *cgs);
 // Kills all supervisors and waits for their ends: 0, -ETIMEDOUT.
 int mt_cgroups_kill_helpers(mt_cgroups *cgs, int64_t deadline_ns);
-// Run ids that have a group; calls fn for each.
-int mt_cgroups_each(mt_cgroups *cgs, void (*fn)(const char *run_id, void *data), void *data);
+// Names (capsule/place.h) that have a group; calls fn for each.
+int mt_cgroups_each(mt_cgroups *cgs, void (*fn)(const char *place, void *data), void *data);
 
 // Whether any instance's run has (or had and not yet lost) a group: then processes may be in it.
-bool mt_cgroups_exists(mt_cgroups *cgs, const char *instance, const char *run_id);
+bool mt_cgroups_exists(mt_cgroups *cgs, const char *instance, const char *place);
 
-// Makes the groups of a run and sets its limits.
-int mt_cgroup_make(mt_cgroups *cgs, const char *run_id, const mt_plan_limits *limits,
+// Makes the groups of a run (place: capsule/place.h) and sets its limits; NULL: none as yet.
+int mt_cgroup_make(mt_cgroups *cgs, const char *place, const mt_plan_limits *limits,
                    mt_cgroup **ret, mt_err **err);
+int mt_cgroup_limit(mt_cgroup *cg, const mt_plan_limits *limits, mt_err **err);
 // Those of a run that has them already. 1 and *ret NULL where it has none.
-int mt_cgroup_open(mt_cgroups *cgs, const char *run_id, mt_cgroup **ret, mt_err **err);
+int mt_cgroup_open(mt_cgroups *cgs, const char *place, mt_cgroup **ret, mt_err **err);
 void mt_cgroup_close(mt_cgroup *cg); // fds only; accepts NULL
 MT_DEFINE_CLEANUP(mt_cgroup_close, mt_cgroup *)
 
@@ -79,7 +82,7 @@ MT_DEFINE_CLEANUP(mt_cgroup_close, mt_cgroup *)
 enum { MT_CGROUP_FDS_MAX = 16 };
 size_t mt_cgroup_fds(const mt_cgroup *cg, int fds[MT_CGROUP_FDS_MAX]);
 
-// The group of one command (0 <= n).
+// The group of one command (0 <= n); fine where it is there.
 int mt_cgroup_make_command(mt_cgroup *cg, uint32_t n, mt_err **err);
 int mt_cgroup_remove_command(mt_cgroup *cg, uint32_t n); // 0, or negative errno (-EBUSY: not empty)
 
@@ -104,6 +107,9 @@ int mt_cgroup_signal(mt_cgroup *cg, int where, int sig);
 int mt_cgroup_populated(mt_cgroup *cg, int where);
 // Waits until none are: 0, or -ETIMEDOUT. Kills again while waiting when kill is set.
 int mt_cgroup_wait_empty(mt_cgroup *cg, int where, bool kill, int64_t deadline_ns);
+// The same, killing again, for all of a run whose processes were all born in the group of
+// mt_cgroup_birth_fd(): where there is one, it alone is looked at.
+int mt_cgroup_wait_gone(mt_cgroup *cg, int64_t deadline_ns);
 // An fd that polls with POLLPRI when `populated` of that place changes (v2 beside or alone), or -1:
 // then poll mt_cgroup_populated() by a timer. Read it from offset 0 to arm it. The caller's.
 int mt_cgroup_events_fd(mt_cgroup *cg, int where);
@@ -118,6 +124,7 @@ typedef struct mt_cgroup_counters {
 } mt_cgroup_counters;
 // Of the commands of a run (cmds). What cannot be read is 0.
 void mt_cgroup_counters_get(mt_cgroup *cg, mt_cgroup_counters *ret);
+uint64_t mt_cgroup_oom_kills(mt_cgroup *cg); // that one alone
 
-// Kills, waits and removes all groups of a run, by its id; nothing there is fine. -ETIMEDOUT.
-int mt_cgroups_sweep(mt_cgroups *cgs, const char *run_id, int64_t deadline_ns);
+// Kills, waits and removes all groups of that name; nothing there is fine. -ETIMEDOUT.
+int mt_cgroups_sweep(mt_cgroups *cgs, const char *place, int64_t deadline_ns);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups of an instance: its parent, its helpers, and removing those of a run by its id.
 #include "base/clock.h"
-#include "base/id.h"
 #include "capsule/cgroup-find.h"
 #include "capsule/cgroup-internal.h"
+#include "capsule/place.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -286,7 +286,7 @@ int mt_cgroups_kill_helpers(mt_cgroups *c, int64_t deadline_ns)
     return 0;
 }
 
-int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *run_id, void *data), void *data)
+int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *place, void *data), void *data)
 {
     int fd = cg_open_dir(c->track_fd, ".");
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -297,18 +297,18 @@ int mt_cgroups_each(mt_cgroups *c, void (*fn)(const char *run_id, void *data), v
         return fd < 0 ? fd : -ENOMEM;
     }
     while ((e = readdir(d)))
-        if (mt_is_id(mt_str_of(e->d_name)))
+        if (mt_is_place(mt_str_of(e->d_name)))
             fn(e->d_name, data);
     (void)closedir(d);
     return 0;
 }
 
-bool mt_cgroups_exists(mt_cgroups *c, const char *instance, const char *run_id)
+bool mt_cgroups_exists(mt_cgroups *c, const char *instance, const char *place)
 {
     char path[160];
     struct stat st;
 
-    (void)snprintf(path, sizeof(path), "maitento-%.40s/%.40s", instance, run_id);
+    (void)snprintf(path, sizeof(path), "maitento-%.40s/%.40s", instance, place);
     if (fstatat(c->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
         (c->v2_fd >= 0 && fstatat(c->v2_root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0))
         return true;
@@ -351,7 +351,7 @@ static int remove_children(int group_fd, int64_t deadline_ns)
     return r;
 }
 
-static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *run_id, int64_t deadline_ns)
+static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *place, int64_t deadline_ns)
 {
     int r = 0;
 
@@ -360,20 +360,20 @@ static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *run_id, int64_
         if (r == 0)
             r = remove_children(g->run_fd, deadline_ns);
         if (r == 0)
-            r = remove_dir(c->track_fd, run_id, deadline_ns);
+            r = remove_dir(c->track_fd, place, deadline_ns);
     }
     if (r == 0 && c->v2_fd >= 0)
-        r = remove_dir(c->v2_fd, run_id, deadline_ns);
+        r = remove_dir(c->v2_fd, place, deadline_ns);
     for (size_t i = 0; r == 0 && i < c->v1_count; i++)
-        r = remove_dir(c->v1[i].parent_fd, run_id, deadline_ns);
+        r = remove_dir(c->v1[i].parent_fd, place, deadline_ns);
     return r;
 }
 
-int mt_cgroups_sweep(mt_cgroups *c, const char *run_id, int64_t deadline_ns)
+int mt_cgroups_sweep(mt_cgroups *c, const char *place, int64_t deadline_ns)
 {
     _cleanup_(mt_cgroup_close_p) mt_cgroup *g = NULL;
     int64_t least = mt_boottime_ns() + (int64_t)20 * 1000000;
-    int r = mt_cgroup_open(c, run_id, &g, NULL);
+    int r = mt_cgroup_open(c, place, &g, NULL);
 
     if (r < 0)
         return -EIO;
@@ -384,5 +384,5 @@ int mt_cgroups_sweep(mt_cgroups *c, const char *run_id, int64_t deadline_ns)
         if (r < 0)
             return r;
     }
-    return remove_groups(c, g, run_id, deadline_ns);
+    return remove_groups(c, g, place, deadline_ns);
 }

@@ -16,6 +16,8 @@ enum { HELPER_STACK = 16384 };
 static int hold(void *arg)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != *(const pid_t *)arg) // it died before the line above
+        return 0;
     for (;;)
         (void)pause();
     return 0;
@@ -59,7 +61,7 @@ static int userns(const mt_id_range *uids, const mt_id_range *gids, size_t count
                   mt_err **err)
 {
     _cleanup_free_ char *stack = NULL;
-    pid_t pid;
+    pid_t self = getpid(), pid;
     int r;
 
     if (count == 0 || count > MT_IDMAP_RANGES_MAX)
@@ -67,7 +69,7 @@ static int userns(const mt_id_range *uids, const mt_id_range *gids, size_t count
     stack = malloc(HELPER_STACK);
     if (!stack)
         return mt_fail_oom(err);
-    pid = clone(hold, stack + HELPER_STACK, CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
+    pid = clone(hold, stack + HELPER_STACK, CLONE_VM | CLONE_NEWUSER | SIGCHLD, &self);
     if (pid < 0)
         return mt_fail_errno(err, errno,
                              "cannot make a user namespace: see the sysctl "

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+enum { PENDING_MAX = 32 << 10 }; // written by itself when more has been added
+
 struct mt_journal {
     int fd;
-    uint64_t last_seq;
-    mt_buf frame;
+    uint64_t last_seq; // written
+    uint64_t added_seq;
+    mt_buf pending; // added and not written
 };
 
 static mt_journal *journal_of(int fd)
@@ -19,7 +22,7 @@ static mt_journal *journal_of(int fd)
 
     if (j) {
         j->fd = fd;
-        j->frame = (mt_buf)MT_BUF_INIT(MT_RECORD_BYTES_MAX);
+        j->pending = (mt_buf)MT_BUF_INIT(PENDING_MAX + MT_RECORD_BYTES_MAX);
     }
     return j;
 }
@@ -41,6 +44,17 @@ int mt_journal_create(int dirfd, const char *name, mode_t mode, uid_t uid, gid_t
     if (!j)
         return mt_fail_oom(err);
     (void)MT_TAKE_FD(fd);
+    *ret = j;
+    return 0;
+}
+
+int mt_journal_adopt(int fd, uint64_t last_seq, mt_journal **ret, mt_err **err)
+{
+    mt_journal *j = journal_of(fd);
+
+    if (!j)
+        return mt_fail_oom(err);
+    j->last_seq = j->added_seq = last_seq;
     *ret = j;
     return 0;
 }
@@ -190,7 +204,7 @@ int mt_journal_open(int dirfd, const char *name, mt_journal **ret, mt_err **err)
     j = journal_of(fd);
     if (!j)
         return mt_fail_oom(err);
-    j->last_seq = r->last_seq;
+    j->last_seq = j->added_seq = r->last_seq;
     (void)MT_TAKE_FD(fd);
     *ret = j;
     return 0;
@@ -201,19 +215,19 @@ void mt_journal_close(mt_journal *j)
     if (!j)
         return;
     mt_close_fd(&j->fd);
-    mt_buf_done(&j->frame);
+    mt_buf_done(&j->pending);
     free(j);
 }
 
 // What a failed append may have left would hide all that comes after it.
-static int append_bytes(mt_journal *j, mt_err **err)
+static int write_pending(mt_journal *j, mt_err **err)
 {
     struct stat before;
     int r;
 
     if (fstat(j->fd, &before) < 0)
         return mt_fail_errno(err, errno, "cannot examine the journal");
-    r = mt_write_full(j->fd, j->frame.data, j->frame.len);
+    r = mt_write_full(j->fd, j->pending.data, j->pending.len);
     if (r < 0) {
         (void)!ftruncate(j->fd, before.st_size);
         return mt_fail_errno(err, -r, "cannot write the journal");
@@ -221,20 +235,47 @@ static int append_bytes(mt_journal *j, mt_err **err)
     return 0;
 }
 
-int mt_journal_append(mt_journal *j, mt_record *r, bool sync, mt_err **err)
+int mt_journal_flush(mt_journal *j, mt_err **err)
 {
-    r->seq = j->last_seq + 1;
+    int r = j->pending.len ? write_pending(j, err) : 0;
+
+    if (r == 0)
+        j->last_seq = j->added_seq;
+    else
+        j->added_seq = j->last_seq; // what was added is lost, its numbers are not
+    mt_buf_clear(&j->pending);
+    return r;
+}
+
+int mt_journal_add(mt_journal *j, mt_record *r, mt_err **err)
+{
+    size_t before;
+
+    if (j->pending.len >= PENDING_MAX && mt_journal_flush(j, err) < 0)
+        return -1;
+    before = j->pending.len;
+    r->seq = j->added_seq + 1;
     if (r->time_us == 0)
         r->time_us = mt_now_us();
-    mt_buf_clear(&j->frame);
-    if (mt_record_encode(r, &j->frame) < 0)
+    if (mt_record_encode(r, &j->pending) < 0) {
+        j->pending.len = before;
+        j->pending.failed = 0;
         return mt_fail_oom(err);
-    if (append_bytes(j, err) < 0)
-        return -1;
-    j->last_seq = r->seq;
-    if (sync && fdatasync(j->fd) < 0)
-        return mt_fail_errno(err, errno, "cannot sync the journal");
+    }
+    j->added_seq = r->seq;
     return 0;
+}
+
+int mt_journal_sync(mt_journal *j, mt_err **err)
+{
+    return fdatasync(j->fd) < 0 ? mt_fail_errno(err, errno, "cannot sync the journal") : 0;
+}
+
+int mt_journal_append(mt_journal *j, mt_record *r, bool sync, mt_err **err)
+{
+    if (mt_journal_add(j, r, err) < 0 || mt_journal_flush(j, err) < 0)
+        return -1;
+    return sync ? mt_journal_sync(j, err) : 0;
 }
 
 uint64_t mt_journal_last_seq(const mt_journal *j)

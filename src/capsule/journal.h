@@ -149,10 +149,18 @@ int mt_journal_create(int dirfd, const char *name, mode_t mode, uid_t uid, gid_t
 int mt_journal_open(int dirfd, const char *name, mt_journal **ret, mt_err **err);
 void mt_journal_close(mt_journal *j); // accepts NULL
 MT_DEFINE_CLEANUP(mt_journal_close, mt_journal *)
-// Sets r->seq (and time) and writes the record with one write; sync: fdatasync before returning.
+// Of a journal that another process made and is done with: fd is open for append, last_seq its last
+// number. fd is the journal's when this succeeds.
+int mt_journal_adopt(int fd, uint64_t last_seq, mt_journal **ret, mt_err **err);
+// Sets r->seq (and time) and keeps the record for the next flush, which writes all that was added
+// with one write. A flush that fails has lost them.
+int mt_journal_add(mt_journal *j, mt_record *r, mt_err **err);
+int mt_journal_flush(mt_journal *j, mt_err **err);
+int mt_journal_sync(mt_journal *j, mt_err **err); // fdatasync
+// Adds and flushes; sync: fdatasync before returning.
 int mt_journal_append(mt_journal *j, mt_record *r, bool sync, mt_err **err);
-uint64_t mt_journal_last_seq(const mt_journal *j);
-int mt_journal_fd(const mt_journal *j); // stays the journal's
+uint64_t mt_journal_last_seq(const mt_journal *j); // written
+int mt_journal_fd(const mt_journal *j);            // stays the journal's
 // Hand-over over fork: the child has its own copy of the object; close it in the parent with this.
 
 typedef struct mt_journal_reader mt_journal_reader;

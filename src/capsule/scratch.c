@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/id.h"
 #include "base/str.h"
 #include "capsule/btrfs.h"
+#include "capsule/place.h"
 #include "capsule/syscalls.h"
 
 #include <dirent.h>
@@ -374,16 +374,16 @@ static int find_ready(mt_scratch *s, char out[64])
     return found;
 }
 
-static int take_subvolume(mt_scratch *s, const char *run_id)
+static int take_subvolume(mt_scratch *s, const char *place)
 {
     char name[64];
     struct stat st;
 
-    if (fstatat(s->runs_fd, run_id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(s->runs_fd, place, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    if (find_ready(s, name) && renameat(s->ready_fd, name, s->runs_fd, run_id) == 0)
+    if (find_ready(s, name) && renameat(s->ready_fd, name, s->runs_fd, place) == 0)
         return 0;
-    return make_subvolume(s->runs_fd, run_id);
+    return make_subvolume(s->runs_fd, place);
 }
 
 static int give_away(int fd, uint32_t owner)
@@ -394,32 +394,39 @@ static int give_away(int fd, uint32_t owner)
     return 0;
 }
 
-int mt_scratch_make(mt_scratch *s, const char *run_id, uint64_t disk_bytes, uint32_t uid_base,
+int mt_scratch_make(mt_scratch *s, const char *place, uint64_t disk_bytes, uint32_t uid_base,
                     int *ret_fd, uint64_t *ret_subvolume, mt_err **err)
 {
     _cleanup_close_ int fd = -1, path_fd = -1;
     uint64_t id = 0;
     int r;
 
-    if (!s->btrfs || !mt_is_id(mt_str_of(run_id)))
+    if (!s->btrfs || !mt_is_place(mt_str_of(place)))
         return mt_fail(err, MT_E_INTERNAL, "there is no scratch disk to make a run's folder on");
-    r = take_subvolume(s, run_id);
+    r = take_subvolume(s, place);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot make the run's folder on the scratch disk");
-    fd = openat(s->runs_fd, run_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    path_fd = openat(s->runs_fd, run_id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(s->runs_fd, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    path_fd = openat(s->runs_fd, place, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     r = fd < 0 || path_fd < 0 ? -errno : mt_btrfs_subvolume_id(fd, &id);
-    if (r == 0)
+    if (r == 0 && disk_bytes)
         r = mt_btrfs_limit(s->root_dir_fd, id, disk_bytes);
     if (r == 0)
         r = give_away(fd, uid_base);
     if (r < 0) {
-        (void)mt_scratch_drop(s, run_id);
+        (void)mt_scratch_drop(s, place);
         return mt_fail_errno(err, r, "cannot limit the run's folder on the scratch disk");
     }
     *ret_fd = MT_TAKE_FD(path_fd);
     *ret_subvolume = id;
     return 0;
+}
+
+int mt_scratch_limit(mt_scratch *s, uint64_t subvolume, uint64_t disk_bytes, mt_err **err)
+{
+    int r = mt_btrfs_limit(s->root_dir_fd, subvolume, disk_bytes);
+
+    return r < 0 ? mt_fail_errno(err, r, "cannot limit the run's folder on the scratch disk") : 0;
 }
 
 int mt_scratch_usage_fd(const mt_scratch *s, uint64_t subvolume)
@@ -478,16 +485,16 @@ int mt_scratch_fill(mt_scratch *s, unsigned count)
     return renameat(s->ready_fd, making, s->ready_fd, done) < 0 ? -errno : 1;
 }
 
-int mt_scratch_drop(mt_scratch *s, const char *run_id)
+int mt_scratch_drop(mt_scratch *s, const char *place)
 {
     char name[80];
 
     if (!s->btrfs)
         return 0;
-    if (!mt_is_id(mt_str_of(run_id)))
+    if (!mt_is_place(mt_str_of(place)))
         return -EINVAL;
-    (void)snprintf(name, sizeof(name), "%s-%llu", run_id, (unsigned long long)++s->dead_seq);
-    if (renameat(s->runs_fd, run_id, s->dead_fd, name) < 0)
+    (void)snprintf(name, sizeof(name), "%s-%llu", place, (unsigned long long)++s->dead_seq);
+    if (renameat(s->runs_fd, place, s->dead_fd, name) < 0)
         return errno == ENOENT ? 0 : -errno;
     return 0;
 }
@@ -549,7 +556,7 @@ bool mt_scratch_pending(const mt_scratch *s)
     return s->forget_count > 0;
 }
 
-int mt_scratch_each(mt_scratch *s, void (*fn)(const char *run_id, void *data), void *data)
+int mt_scratch_each(mt_scratch *s, void (*fn)(const char *place, void *data), void *data)
 {
     int fd = s->btrfs ? openat(s->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -560,7 +567,7 @@ int mt_scratch_each(mt_scratch *s, void (*fn)(const char *run_id, void *data), v
         return s->btrfs ? -EIO : 0;
     }
     while ((e = readdir(d)))
-        if (mt_is_id(mt_str_of(e->d_name)))
+        if (mt_is_place(mt_str_of(e->d_name)))
             fn(e->d_name, data);
     (void)closedir(d);
     return 0;

@@ -35,9 +35,10 @@ void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_fr
 
 // The run's own folder with `upper` (mode 0755) and `work`, owned by uid_base. -EEXIST kind of
 // failure when the run has one. Only for btrfs. *ret_fd: O_PATH folder fd; the subvolume's id for
-// mt_scratch_over().
-int mt_scratch_make(mt_scratch *s, const char *run_id, uint64_t disk_bytes, uint32_t uid_base,
+// mt_scratch_limit(). disk_bytes 0: no limit as yet. place: capsule/place.h.
+int mt_scratch_make(mt_scratch *s, const char *place, uint64_t disk_bytes, uint32_t uid_base,
                     int *ret_fd, uint64_t *ret_subvolume, mt_err **err);
+int mt_scratch_limit(mt_scratch *s, uint64_t subvolume, uint64_t disk_bytes, mt_err **err);
 // What tells how much a run has written, without privileges: an fd of the caller's, or -1.
 int mt_scratch_usage_fd(const mt_scratch *s, uint64_t subvolume);
 // Whether what was written came up against the limit. The file system counts at its commits, and
@@ -46,10 +47,10 @@ bool mt_scratch_met(int usage_fd, uint64_t disk_bytes);
 // Makes ready-made ones until `count` are there; at most one per call. 1: made one, 0: enough.
 int mt_scratch_fill(mt_scratch *s, unsigned count);
 // Gives the run's folder to the janitor; none there is fine.
-int mt_scratch_drop(mt_scratch *s, const char *run_id);
+int mt_scratch_drop(mt_scratch *s, const char *place);
 // Deletes what waits in dead/: for the janitor's process, never for the runner's.
 void mt_scratch_janitor(mt_scratch *s);
 bool mt_scratch_pending(
     const mt_scratch *s); // something of what it deleted is still to be forgotten
-// Run ids that have a folder.
-int mt_scratch_each(mt_scratch *s, void (*fn)(const char *run_id, void *data), void *data);
+// Names that have a folder.
+int mt_scratch_each(mt_scratch *s, void (*fn)(const char *place, void *data), void *data);

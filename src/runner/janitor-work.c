@@ -3,7 +3,7 @@
 #include "runner/runner.h"
 
 #include "base/clock.h"
-#include "base/id.h"
+#include "capsule/place.h"
 #include "capsule/syscalls.h"
 
 #include <net/if.h>
@@ -16,9 +16,15 @@ enum { EMPTY_MS = 10000 };
 
 typedef struct story {
     bool ended, closed;
-    bool has_scratch, has_cgroup;
+    char scratch[MT_PLACE_SIZE], cgroup[MT_PLACE_SIZE]; // names; "": none
     int block;
 } story;
+
+static void take_place(mt_str name, char out[MT_PLACE_SIZE])
+{
+    if (mt_is_place(name))
+        (void)snprintf(out, MT_PLACE_SIZE, "%.*s", (int)name.len, name.data);
+}
 
 static int read_story(int folder_fd, story *ret)
 {
@@ -36,8 +42,10 @@ static int read_story(int folder_fd, story *ret)
         ret->closed |= record.type == MT_REC_CLOSED;
         if (record.type != MT_REC_RESOURCE_MADE)
             continue;
-        ret->has_cgroup |= record.resource.kind == MT_RESOURCE_CGROUP;
-        ret->has_scratch |= record.resource.kind == MT_RESOURCE_SCRATCH;
+        if (record.resource.kind == MT_RESOURCE_CGROUP)
+            take_place(record.resource.name, ret->cgroup);
+        if (record.resource.kind == MT_RESOURCE_SCRATCH)
+            take_place(record.resource.name, ret->scratch);
         if (record.resource.kind == MT_RESOURCE_BLOCK) {
             uint64_t n;
 
@@ -76,8 +84,7 @@ static void put_gone(mt_journal *j, mt_run_resource kind, const char *name)
     (void)mt_journal_append(j, &record, false, NULL);
 }
 
-static void write_end(int folder_fd, const char *run_id, const story *s, lost_as lost,
-                      clean_result *ret)
+static void write_end(int folder_fd, const story *s, lost_as lost, clean_result *ret)
 {
     _cleanup_(mt_journal_close_p) mt_journal *j = NULL;
     mt_record closed = {.type = MT_REC_CLOSED};
@@ -91,16 +98,28 @@ static void write_end(int folder_fd, const char *run_id, const story *s, lost_as
         put_lost(j, lost);
         ret->was_lost = true;
     }
-    if (s->has_cgroup)
-        put_gone(j, MT_RESOURCE_CGROUP, run_id);
-    if (s->has_scratch)
-        put_gone(j, MT_RESOURCE_SCRATCH, run_id);
+    if (s->cgroup[0])
+        put_gone(j, MT_RESOURCE_CGROUP, s->cgroup);
+    if (s->scratch[0])
+        put_gone(j, MT_RESOURCE_SCRATCH, s->scratch);
     if (s->block >= 0) {
         (void)snprintf(number, sizeof(number), "%d", s->block);
         put_gone(j, MT_RESOURCE_BLOCK, number);
     }
     if (mt_journal_append(j, &closed, false, NULL) < 0)
         ret->result = -EIO;
+}
+
+static int sweep_group(runner *r, const char *place)
+{
+    return mt_cgroups_sweep(r->cgroups, place, mt_boottime_ns() + EMPTY_MS * 1000000LL);
+}
+
+int janitor_clean_place(runner *r, const char *place)
+{
+    int e = sweep_group(r, place);
+
+    return e < 0 ? e : mt_scratch_drop(r->scratch, place);
 }
 
 // Whatever a crash left half done is done again: each step is fine where there is nothing.
@@ -114,13 +133,15 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
         ret.result = -ENOENT; // no journal names anything: nothing may be touched
         return ret;
     }
-    ret.result = mt_cgroups_sweep(r->cgroups, run_id, mt_boottime_ns() + EMPTY_MS * 1000000LL);
+    if (s.cgroup[0])
+        ret.result = sweep_group(r, s.cgroup);
     if (ret.result < 0)
         return ret;
-    (void)mt_scratch_drop(r->scratch, run_id);
+    if (s.scratch[0])
+        (void)mt_scratch_drop(r->scratch, s.scratch);
     (void)unlinkat(folder, "sock", 0);
     if (!s.closed)
-        write_end(folder, run_id, &s, lost, &ret);
+        write_end(folder, &s, lost, &ret);
     return ret;
 }
 

@@ -6,6 +6,7 @@
 #include "runner/runner.h"
 
 #include "base/clock.h"
+#include "capsule/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,10 @@ static void do_job(runner *r, int fd, const job *j)
     switch (j->type) {
     case JOB_CLEAN:
         memcpy(a.run_id, j->run_id, sizeof(a.run_id));
-        a.result = janitor_clean_run(r, j->run_id, j->lost);
+        if (mt_is_spare(mt_str_of(j->run_id)))
+            a.result.result = janitor_clean_place(r, j->run_id);
+        else
+            a.result = janitor_clean_run(r, j->run_id, j->lost);
         answer_with(fd, &a, -1);
         break;
     case JOB_FORGET:
@@ -222,6 +226,7 @@ static void close_others(runner *r)
     for (run *u = r->runs; u; u = u->next) {
         mt_close_fd(&u->lock_fd);
         mt_close_fd(&u->pidfd);
+        spares_free(u);
     }
     for (unsigned i = 0; i < r->netns_count; i++)
         mt_close_fd(&r->netns[i]);

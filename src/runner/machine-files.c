@@ -11,13 +11,13 @@
 
 int mt_step_mounts(mt_build *b)
 {
-    for (uint32_t i = 0; i < b->parts->vfs_count; i++) {
+    for (uint32_t i = 0; i < b->id->mount_count; i++) {
         char path[128];
         int r;
 
-        mt_build_detail(b, "/mnt/%s", b->plan->mounts[i].mount_name);
-        (void)snprintf(path, sizeof(path), "mnt/%s", b->plan->mounts[i].mount_name);
-        r = mt_build_attach(b, fcntl(b->parts->vfs_fds[i], F_DUPFD_CLOEXEC, 0), path);
+        mt_build_detail(b, "/mnt/%s", b->id->mounts[i]);
+        (void)snprintf(path, sizeof(path), "mnt/%s", b->id->mounts[i]);
+        r = mt_build_attach(b, MT_TAKE_FD(b->vfs_fds[i]), path);
         if (r < 0)
             return r;
     }
@@ -76,22 +76,37 @@ static int ensure_tmp(mt_build *b)
     return fchmodat(fd, ".", 01777, 0) < 0 ? -errno : 0;
 }
 
-int mt_step_files(mt_build *b)
+// The files themselves, so that giving them their content is all that is left to the builder.
+int mt_step_places(mt_build *b)
 {
-    const char *host = b->plan->hostname;
-    char text[512];
     int r = ensure_tmp(b);
 
-    if (r == 0) {
-        (void)snprintf(text, sizeof(text), "%s\n", host);
-        r = put_file(b, "etc", "hostname", text);
-    }
-    if (r == 0) {
-        (void)snprintf(text, sizeof(text),
-                       "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost\n", host);
-        r = put_file(b, "etc", "hosts", text);
-    }
     if (r == 0)
         r = put_file(b, "etc", "resolv.conf", "");
-    return r;
+    if (r == 0)
+        r = put_file(b, "etc", "hostname", "\n");
+    return r == 0 ? put_file(b, "etc", "hosts", "\n") : r;
+}
+
+static int fill_file(mt_build *b, const char *path, const char *text)
+{
+    _cleanup_close_ int fd = mt_build_open(b, path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
+
+    mt_build_detail(b, "/%s", path);
+    return fd < 0 ? fd : mt_write_full(fd, text, strlen(text));
+}
+
+int mt_step_files(mt_build *b)
+{
+    const char *host = b->id->hostname;
+    char text[512];
+    int r;
+
+    (void)snprintf(text, sizeof(text), "%s\n", host);
+    r = fill_file(b, "etc/hostname", text);
+    if (r < 0)
+        return r;
+    (void)snprintf(text, sizeof(text),
+                   "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost\n", host);
+    return fill_file(b, "etc/hosts", text);
 }

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the two halves of machine.h: the supervisor's (machine.c) and the child's
-// (machine-child.c and the files of its steps). The child is an ordinary fork with one thread, so
-// it may allocate; it leaves by execution or _exit only.
+// Between the two halves of machine.h: the supervisor's (machine.c) and that of child and builder
+// (machine-child.c and the files of their steps). Both are ordinary forks with one thread, so they
+// may allocate; they leave by execution or _exit only.
 #pragma once
 
 #include "runner/machine.h"
 
-enum { MT_REPORT_PHASE = 1, MT_REPORT_ROOT, MT_REPORT_FAILED };
+enum { MT_REPORT_ROOT = 1, MT_REPORT_DONE, MT_REPORT_FAILED };
 
-// One packet of the child. ROOT carries the O_PATH fd of the capsule's root.
+// One packet of child or builder. ROOT (of the child, right before mt-init) carries the fds of the
+// capsule's root (O_PATH) and of its mount namespace; DONE is the builder's.
 typedef struct mt_machine_message {
     uint32_t kind;
-    int32_t error;
-    uint64_t us;
-    char name[24];
-    char sentence[488];
+    uint32_t phase_count;
+    struct {
+        char name[16];
+        uint64_t us;
+    } phases[MT_MACHINE_PHASES_MAX];
+    char step[16];
+    char sentence[488]; // of FAILED
 } mt_machine_message;
+
+// One packet to the builder: what the run is. With it come the fds of its file systems, detached
+// mounts, in their order.
+typedef struct mt_identity {
+    char hostname[64];
+    uint64_t memory_bytes;
+    uint32_t mount_count;
+    uint32_t user_count;
+    char mounts[MT_PLAN_MOUNTS_MAX][68];
+    char users[MT_PLAN_USERS_MAX][36];
+} mt_identity;
 
 // What the supervisor has made for the child. The child closes nothing: all are CLOEXEC.
 typedef struct mt_machine_parts {
     int layer_fds[1 + MT_PLAN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
     uint32_t layer_count;
-    int vfs_fds[MT_PLAN_MOUNTS_MAX];
-    uint32_t vfs_count;
     int scratch_fd; // -1: the child makes a tmpfs
     int dev_fd;
     int birth_fd;                           // v2 group that the child is born in; -1: none
@@ -34,21 +47,24 @@ typedef struct mt_machine_parts {
     int control_fd;
 } mt_machine_parts;
 
-// State of the child while it builds.
+// State of the child, and then of the builder, while they build.
 typedef struct mt_build {
-    const mt_plan *plan;
     const mt_run_resources *res;
     const mt_machine_parts *parts;
+    const mt_identity *id; // the builder's
+    int vfs_fds[MT_PLAN_MOUNTS_MAX];
     int report_fd;
     int control_fd;
     char hierarchies[256]; // v1 controllers that the run has a group in, by blanks
     int root_fd;           // O_PATH, the root that is being built
-    char detail[160];      // what a step was busy with, for its sentence
-    char sentence[488];    // a whole sentence, where a step has a better one than its row
+    int mounts_fd;
+    int shm_fd;              // of /dev/shm, to set its size by
+    mt_machine_message done; // the phases that are done
+    char detail[160];        // what a step was busy with, for its sentence
+    char sentence[488];      // a whole sentence, where a step has a better one than its row
 } mt_build;
 
-MT_NORETURN void mt_machine_child(const mt_plan *plan, const mt_run_resources *res,
-                                  const mt_machine_parts *parts);
+MT_NORETURN void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts);
 
 // Steps: 0 or a negative errno. Those that fail may have called mt_build_detail() or
 // mt_build_say(), which returns -EINVAL.
@@ -66,6 +82,8 @@ int mt_build_new_fs(const char *type, const char *const *options, unsigned attrs
 // Attaches a detached mount (closed in any case) at a folder of the new root, made where missing.
 int mt_build_attach(const mt_build *b, int mount_fd, const char *path);
 
+// machine-child.c
+int mt_step_builder(mt_build *b);
 // machine-root.c
 int mt_step_stage(mt_build *b);
 int mt_step_overlay(mt_build *b);
@@ -73,14 +91,19 @@ int mt_step_proc(mt_build *b);
 int mt_step_devices(mt_build *b);
 int mt_step_sys(mt_build *b);
 int mt_step_pivot(mt_build *b);
+int mt_step_shm(mt_build *b);
 // machine-files.c
+int mt_step_places(mt_build *b);
 int mt_step_mounts(mt_build *b);
 int mt_step_files(mt_build *b);
 // machine-users.c
+int mt_step_default_user(mt_build *b);
 int mt_step_users(mt_build *b);
 // machine-seal.c
 int mt_step_ids(mt_build *b);
 int mt_step_groups(mt_build *b);
+int mt_step_limits(mt_build *b);
 int mt_step_names(mt_build *b);
 int mt_step_privileges(mt_build *b);
+int mt_step_give_up(mt_build *b);
 int mt_step_init(mt_build *b); // returns only when it fails

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 enum { LAYER_NAME = 12 };
@@ -142,7 +141,7 @@ static int attach_scratch(const mt_build *b)
 
     if (b->parts->scratch_fd >= 0)
         return attach_layer(b->parts->scratch_fd, "u");
-    (void)snprintf(size, sizeof(size), "%" PRIu64, b->plan->limits.disk_bytes);
+    (void)snprintf(size, sizeof(size), "%" PRIu64, b->res->tmpfs_bytes);
     r = mt_build_new_fs("tmpfs", options, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
     if (r < 0)
         return r;
@@ -264,17 +263,33 @@ int mt_step_proc(mt_build *b)
     return r;
 }
 
+// Its size is told later, by the fd that it was made with.
 static int attach_shm(mt_build *b)
 {
-    char size[32];
-    const char *const options[] = {"mode", "1777", "size", size, NULL};
+    _cleanup_close_ int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    int fd, r;
 
-    // Counted as the memory of who writes there; half of the run's, as on any machine.
-    (void)snprintf(size, sizeof(size), "%" PRIu64, b->plan->limits.memory_bytes / 2);
-    return mt_build_attach(
-        b,
-        mt_build_new_fs("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC),
-        "dev/shm");
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", "tmpfs", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "mode", "1777", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    r = mt_build_attach(b, fd < 0 ? -errno : fd, "dev/shm");
+    b->shm_fd = r < 0 ? -1 : MT_TAKE_FD(fs);
+    return r;
+}
+
+// Counted as the memory of who writes there; half of the run's, as on any machine.
+int mt_step_shm(mt_build *b)
+{
+    char size[32];
+
+    (void)snprintf(size, sizeof(size), "%" PRIu64, b->id->memory_bytes / 2);
+    if (fsconfig(b->shm_fd, FSCONFIG_SET_STRING, "size", size, 0) < 0 ||
+        fsconfig(b->shm_fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+        return -errno;
+    mt_close_fd(&b->shm_fd);
+    return 0;
 }
 
 int mt_step_devices(mt_build *b)
@@ -398,28 +413,6 @@ int mt_step_sys(mt_build *b)
 
 // --- the change ----------------------------------------------------------------------------------
 
-// The supervisor looks users up in it, link by link, never by a path of its own.
-static int send_root(const mt_build *b)
-{
-    _cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    mt_machine_message m = {.kind = MT_REPORT_ROOT};
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec vec = {&m, sizeof(m)};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-    if (root < 0)
-        return -errno;
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &root, sizeof(int));
-    return sendmsg(b->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 // A mount left on top of the root would be entered by "..".
 static int check_nothing_above(int root_fd)
 {
@@ -431,15 +424,12 @@ static int check_nothing_above(int root_fd)
 }
 
 // After the change there lie over the new root the old one, and over that the stage: each is taken
-// off, and with them all that was mounted below.
+// off, and with them all that was mounted below. The rest is built through root_fd as before.
 int mt_step_pivot(mt_build *b)
 {
-    int r;
-
     if (fchdir(b->root_fd) < 0 || mt_sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
         umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return -errno;
-    r = check_nothing_above(b->root_fd);
-    mt_close_fd(&b->root_fd);
-    return r < 0 ? r : send_root(b);
+    b->mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return b->mounts_fd < 0 ? -errno : check_nothing_above(b->root_fd);
 }

@@ -41,7 +41,7 @@ static int find_hierarchies(mt_build *b)
         size_t len = strlen(b->hierarchies);
 
         if (!path || path == list + 1 || strncmp(list + 1, "name=", 5) == 0 ||
-            strncmp(list + 1, "freezer", 7) == 0 || !strstr(path, b->plan->run_id))
+            strncmp(list + 1, "freezer", 7) == 0 || !strstr(path, b->res->place))
             continue;
         (void)snprintf(b->hierarchies + len, sizeof(b->hierarchies) - len, "%.*s ",
                        (int)(path - list - 1), list + 1);
@@ -103,8 +103,11 @@ static void set_rlimit(__rlimit_resource_t resource, rlim_t soft, rlim_t hard)
 
 int mt_step_names(mt_build *b)
 {
-    if (sethostname(b->plan->hostname, strlen(b->plan->hostname)) < 0)
-        return -errno;
+    return sethostname(b->id->hostname, strlen(b->id->hostname)) < 0 ? -errno : 0;
+}
+
+int mt_step_limits(mt_build *b)
+{
     if (b->res->netns_fd < 0) {
         int r = loopback_up();
 
@@ -119,11 +122,18 @@ int mt_step_names(mt_build *b)
     return 0;
 }
 
-static int drop_capabilities(void)
+static int set_capabilities(uint64_t kept)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
 
+    for (int i = 0; i < 2; i++)
+        data[i].effective = data[i].permitted = (uint32_t)(kept >> (32 * i));
+    return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+static int drop_capabilities(void)
+{
     for (int cap = 0; cap < 64; cap++) {
         if (KEPT_CAPABILITIES & 1ull << cap)
             continue;
@@ -135,9 +145,14 @@ static int drop_capabilities(void)
     }
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return -errno;
-    for (int i = 0; i < 2; i++)
-        data[i].effective = data[i].permitted = (uint32_t)(KEPT_CAPABILITIES >> (32 * i));
-    return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+    return set_capabilities(KEPT_CAPABILITIES);
+}
+
+// The last of the builder, which leaves right after it while the first command may begin.
+int mt_step_give_up(mt_build *b)
+{
+    (void)b;
+    return set_capabilities(0);
 }
 
 // Its own null on 0 to 2: the runner's log is no one's inside.

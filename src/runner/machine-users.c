@@ -213,8 +213,8 @@ static int add_users(mt_build *b, accounts *a)
 
     mark_used(a, &a->passwd);
     mark_used(a, &a->group);
-    for (uint32_t i = 0; i < b->plan->user_count && r == 0; i++) {
-        const char *name = b->plan->users[i];
+    for (uint32_t i = 0; i < b->id->user_count && r == 0; i++) {
+        const char *name = b->id->users[i];
         uint32_t id = 0;
 
         r = check_name(b, a, name);
@@ -253,6 +253,19 @@ static int check_default_user(mt_build *b, const accounts *a)
     return 0;
 }
 
+int mt_step_default_user(mt_build *b)
+{
+    accounts a = {.passwd = MT_BUF_INIT(MT_EXEC_FILE_MAX)};
+    int r;
+
+    mt_build_detail(b, "/etc/passwd, /etc/group");
+    r = read_etc(b, "etc/passwd", &a.passwd);
+    if (r == 0)
+        r = check_default_user(b, &a);
+    mt_buf_done(&a.passwd);
+    return r;
+}
+
 int mt_step_users(mt_build *b)
 {
     accounts a = {.passwd = MT_BUF_INIT(MT_EXEC_FILE_MAX),
@@ -260,15 +273,14 @@ int mt_step_users(mt_build *b)
                   .next = FIRST_UID};
     int r;
 
+    if (b->id->user_count == 0)
+        return 0;
     mt_build_detail(b, "/etc/passwd, /etc/group");
     r = read_etc(b, "etc/passwd", &a.passwd);
     if (r == 0)
-        r = check_default_user(b, &a);
-    if (r == 0 && b->plan->user_count > 0) {
         r = read_etc(b, "etc/group", &a.group);
-        if (r == 0)
-            r = add_users(b, &a);
-    }
+    if (r == 0)
+        r = add_users(b, &a);
     mt_buf_done(&a.passwd);
     mt_buf_done(&a.group);
     return r;

@@ -29,8 +29,6 @@ static void parts_done(mt_machine_parts *p)
 {
     for (uint32_t i = 0; i < p->layer_count; i++)
         mt_close_fd(&p->layer_fds[i]);
-    for (uint32_t i = 0; i < p->vfs_count; i++)
-        mt_close_fd(&p->vfs_fds[i]);
     for (int i = 0; i < p->cmds_group_count; i++)
         mt_close_fd(&p->cmds_group_fds[i]);
     for (int i = 0; i < p->init_group_count; i++)
@@ -43,12 +41,11 @@ static void parts_done(mt_machine_parts *p)
 }
 #define _cleanup_parts_ _cleanup_(parts_done)
 
-static int prepare_layers(mt_machine_parts *p, const mt_plan *plan, const mt_run_resources *res,
-                          mt_err **err)
+static int prepare_layers(mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
 {
     const uint64_t attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-    for (uint32_t i = 0; i <= plan->layer_count; i++) {
+    for (uint32_t i = 0; i <= res->layer_count; i++) {
         int from = i == 0 ? res->image_fd : res->layer_fds[i - 1];
 
         if (mt_idmap_mount(from, "", res->image_userns_fd, attrs, &p->layer_fds[i], err) < 0)
@@ -58,16 +55,10 @@ static int prepare_layers(mt_machine_parts *p, const mt_plan *plan, const mt_run
     return 0;
 }
 
-static int prepare_mounts(mt_machine_parts *p, const mt_plan *plan, const mt_run_resources *res,
-                          mt_err **err)
+static int prepare_scratch(mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-    for (uint32_t i = 0; i < plan->mount_count; i++) {
-        if (mt_idmap_mount(res->vfs_fds[i], "", res->vfs_userns_fd, attrs, &p->vfs_fds[i], err) < 0)
-            return mt_wrap(err, "preparing /mnt/%s", plan->mounts[i].mount_name);
-        p->vfs_count++;
-    }
     if (res->scratch_fd >= 0 &&
         mt_idmap_mount(res->scratch_fd, "", -1, attrs, &p->scratch_fd, err) < 0)
         return mt_wrap(err, "preparing the scratch folder");
@@ -116,8 +107,8 @@ static int write_map(pid_t pid, const char *name, uint32_t base, mt_err **err)
     return r < 0 ? mt_fail_errno(err, r, "cannot write the %s of the capsule", name) : 0;
 }
 
-static int clone_child(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
-                       const mt_machine_parts *p, mt_err **err)
+static int clone_child(mt_machine *m, const mt_run_resources *res, const mt_machine_parts *p,
+                       mt_err **err)
 {
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -134,7 +125,7 @@ static int clone_child(mt_machine *m, const mt_plan *plan, const mt_run_resource
         return mt_fail_errno(err, errno, "cannot enter the capsule's network namespace");
     pid = mt_sys_clone3(&args);
     if (pid == 0)
-        mt_machine_child(plan, res, p);
+        mt_machine_child(res, p);
     if (pid < 0)
         return mt_fail_errno(err, errno, "cannot make the capsule's namespaces");
     m->pid = pid;
@@ -151,8 +142,15 @@ static int let_go(mt_machine *m, const mt_run_resources *res, mt_err **err)
     return 0;
 }
 
+// Both halves of the machine have some of the users' time.
 static void add_phase(mt_machine *m, const char *name, uint64_t us)
 {
+    for (uint32_t i = 0; i < m->phase_count; i++) {
+        if (mt_streq(m->phases[i].name, name)) {
+            m->phases[i].us += us;
+            return;
+        }
+    }
     if (m->phase_count < MT_MACHINE_PHASES_MAX)
         m->phases[m->phase_count++] = (mt_machine_phase){name, us};
 }
@@ -174,32 +172,31 @@ static int prepare_groups(mt_machine_parts *p, const mt_run_resources *res, mt_e
     return 0;
 }
 
-static int begin(mt_machine *m, mt_machine_parts *p, const mt_plan *plan,
-                 const mt_run_resources *res, mt_err **err)
+static int begin(mt_machine *m, mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
 {
     int64_t cloned;
 
-    if (prepare_layers(p, plan, res, err) < 0 || prepare_mounts(p, plan, res, err) < 0 ||
+    if (prepare_layers(p, res, err) < 0 || prepare_scratch(p, res, err) < 0 ||
         prepare_devices(p, res, err) < 0 || prepare_sockets(m, p, err) < 0)
         return -1;
     if (prepare_groups(p, res, err) < 0)
         return -1;
     cloned = mt_monotonic_us();
     add_phase(m, "prepare", (uint64_t)(cloned - m->began_us));
-    if (clone_child(m, plan, res, p, err) < 0 || let_go(m, res, err) < 0)
+    if (clone_child(m, res, p, err) < 0 || let_go(m, res, err) < 0)
         return -1;
     add_phase(m, "clone", (uint64_t)(mt_monotonic_us() - cloned));
     return 0;
 }
 
-int mt_machine_begin(mt_machine *m, const mt_plan *plan, const mt_run_resources *res, mt_err **err)
+int mt_machine_begin(mt_machine *m, const mt_run_resources *res, mt_err **err)
 {
     _cleanup_parts_ mt_machine_parts parts;
     int status;
 
     parts_init(&parts);
     m->began_us = mt_monotonic_us();
-    if (begin(m, &parts, plan, res, err) == 0)
+    if (begin(m, &parts, res, err) == 0)
         return 0;
     if (m->pid > 0) {
         mt_machine_kill(m);
@@ -210,11 +207,68 @@ int mt_machine_begin(mt_machine *m, const mt_plan *plan, const mt_run_resources 
     return mt_wrap(err, "the machine could not be made");
 }
 
+// --- the run -------------------------------------------------------------------------------------
+
+static void fill_identity(mt_identity *id, const mt_plan *plan)
+{
+    *id = (mt_identity){.memory_bytes = plan->limits.memory_bytes,
+                        .mount_count = plan->mount_count,
+                        .user_count = plan->user_count};
+    (void)snprintf(id->hostname, sizeof(id->hostname), "%s", plan->hostname);
+    for (uint32_t i = 0; i < plan->mount_count; i++)
+        (void)snprintf(id->mounts[i], sizeof(id->mounts[i]), "%s", plan->mounts[i].mount_name);
+    for (uint32_t i = 0; i < plan->user_count; i++)
+        (void)snprintf(id->users[i], sizeof(id->users[i]), "%s", plan->users[i]);
+}
+
+static int send_identity(const mt_machine *m, const mt_identity *id, const int *fds)
+{
+    char control[CMSG_SPACE(sizeof(int) * MT_PLAN_MOUNTS_MAX)] __attribute__((aligned(8))) = {0};
+    struct iovec vec = {(void *)(uintptr_t)id, sizeof(*id)};
+    struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
+    size_t bytes = sizeof(int) * id->mount_count;
+
+    if (bytes) {
+        struct cmsghdr *c;
+
+        msg.msg_control = control;
+        msg.msg_controllen = CMSG_SPACE(bytes);
+        c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(c), fds, bytes);
+    }
+    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
+                        mt_err **err)
+{
+    const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    int fds[MT_PLAN_MOUNTS_MAX], r = 0;
+    uint32_t count = 0;
+    mt_identity id;
+
+    fill_identity(&id, plan);
+    for (; count < plan->mount_count && r == 0; count++)
+        if (mt_idmap_mount(res->vfs_fds[count], "", res->vfs_userns_fd, attrs, &fds[count], err) <
+            0)
+            break;
+    if (count < plan->mount_count)
+        r = mt_wrap(err, "preparing /mnt/%s", plan->mounts[count].mount_name);
+    else if ((r = send_identity(m, &id, fds)) < 0)
+        r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
+    while (count > 0)
+        mt_close_fd(&fds[--count]);
+    return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
+}
+
 // --- reports -------------------------------------------------------------------------------------
 
-static ssize_t receive(mt_machine *m, mt_machine_message *ret, int *ret_fd)
+static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[2])
 {
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
     struct iovec vec = {ret, sizeof(*ret)};
     struct msghdr msg = {.msg_iov = &vec,
                          .msg_iovlen = 1,
@@ -223,21 +277,22 @@ static ssize_t receive(mt_machine *m, mt_machine_message *ret, int *ret_fd)
     ssize_t n = recvmsg(m->report_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-    *ret_fd = -1;
+    fds[0] = fds[1] = -1;
     if (n < 0)
         return -errno;
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+        c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+        memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
     return n;
 }
 
-// Phases are named by the child's table, which is this program's own until mt-init is executed; the
-// name is matched against what is known here, so that no pointer into the message is kept.
+// Phases are named by the tables of child and builder, which are this program's own; a name is
+// matched against what is known here, so that no pointer into the message is kept.
 static const char *phase_name(const char *name)
 {
-    static const char *const known[] = {"namespaces", "root",  "devices", "proc",  "system",
-                                        "mounts",     "files", "users",   "pivot", "seal"};
+    static const char *const known[] = {"namespaces", "root",   "devices", "proc",
+                                        "system",     "places", "pivot",   "seal",
+                                        "mounts",     "files",  "users",   "names"};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(known); i++) {
         if (mt_streq(known[i], name))
@@ -251,37 +306,51 @@ static int ended_early(mt_machine *m, mt_err **err)
     siginfo_t info = {0};
 
     if (waitid(P_PIDFD, (id_t)m->pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 || info.si_pid == 0)
-        return 1; // it lives: the socket was closed by execution
+        return mt_fail(err, MT_E_START_FAILED,
+                       "the machine could not be made: the process that completes it died");
     return mt_fail(
         err, MT_E_START_FAILED,
         "the machine could not be made: the process that makes it was ended by signal %d",
         info.si_code == CLD_EXITED ? 0 : info.si_status);
 }
 
+static void take_message(mt_machine *m, mt_machine_message *msg, int fds[2])
+{
+    msg->step[sizeof(msg->step) - 1] = 0;
+    msg->sentence[sizeof(msg->sentence) - 1] = 0;
+    for (uint32_t i = 0; i < MT_MIN(msg->phase_count, (uint32_t)MT_ARRAY_SIZE(msg->phases)); i++) {
+        msg->phases[i].name[sizeof(msg->phases[i].name) - 1] = 0;
+        add_phase(m, phase_name(msg->phases[i].name), msg->phases[i].us);
+    }
+    if (msg->kind == MT_REPORT_ROOT && m->root_fd < 0) {
+        m->root_fd = MT_TAKE_FD(fds[0]);
+        m->mounts_fd = MT_TAKE_FD(fds[1]);
+    }
+    mt_close_fd(&fds[0]);
+    mt_close_fd(&fds[1]);
+}
+
 int mt_machine_report(mt_machine *m, mt_err **err)
 {
     mt_machine_message msg;
-    int fd;
+    int fds[2];
 
     for (;;) {
-        ssize_t n = receive(m, &msg, &fd);
+        ssize_t n = receive(m, &msg, fds);
 
         if (n == -EAGAIN || n == -EINTR)
-            return 0;
+            return m->done;
+        if (n <= 0 && m->done)
+            return 1;
         if (n <= 0)
             return ended_early(m, err);
         if (n != (ssize_t)sizeof(msg))
             return mt_fail(err, MT_E_INTERNAL, "the machine could not be made: a bad report");
-        msg.name[sizeof(msg.name) - 1] = 0;
-        msg.sentence[sizeof(msg.sentence) - 1] = 0;
-        if (msg.kind == MT_REPORT_ROOT && m->root_fd < 0)
-            m->root_fd = MT_TAKE_FD(fd);
-        mt_close_fd(&fd);
-        if (msg.kind == MT_REPORT_PHASE)
-            add_phase(m, phase_name(msg.name), msg.us);
+        take_message(m, &msg, fds);
         if (msg.kind == MT_REPORT_FAILED)
             return mt_fail(err, MT_E_START_FAILED, "the machine could not be made: %s (step %s)",
-                           msg.sentence, msg.name);
+                           msg.sentence, msg.step);
+        m->done |= msg.kind == MT_REPORT_DONE;
     }
 }
 
@@ -310,5 +379,6 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->report_fd);
     mt_close_fd(&m->control_fd);
     mt_close_fd(&m->root_fd);
+    mt_close_fd(&m->mounts_fd);
     mt_close_fd(&m->pidfd);
 }

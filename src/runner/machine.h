@@ -6,7 +6,15 @@
 // so whatever fails or dies on the way leaves nothing behind: the kernel takes it all with the
 // child.
 //
-// The child is not waited for: its reports arrive on report_fd, and mt_machine_report() takes one.
+// In two parts, so that the first can be done before anybody asks:
+//
+//   mt_machine_begin     what belongs to no run: namespaces, root, kernel file systems. The child
+//                        then makes a builder (a fork of it, in the same namespaces) and becomes
+//                        mt-init, sealed; the builder waits.
+//   mt_machine_identify  what the run is: its file systems, users, names. The builder does that,
+//                        reports, gives up all rights and leaves, before any command is started.
+//
+// Nobody waits for either: reports arrive on report_fd, and mt_machine_report() takes them.
 #pragma once
 
 #include "base/err.h"
@@ -22,24 +30,29 @@ typedef struct mt_machine_phase {
 typedef struct mt_machine {
     pid_t pid;      // of PID 1, as the host numbers it; 0: none
     int pidfd;      // readable when it has ended
-    int report_fd;  // readable when the child has something to say
+    int report_fd;  // readable when child or builder have something to say
     int control_fd; // to mt-init (capsule/initwire.h), non-blocking
     int root_fd;    // O_PATH of the capsule's root, once the child has sent it
+    int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
     int64_t began_us;
+    bool done; // the builder has said so
     mt_machine_phase phases[MT_MACHINE_PHASES_MAX];
     uint32_t phase_count;
 } mt_machine;
 
-#define MT_MACHINE_INIT                                                               \
-    {                                                                                 \
-        .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .began_us = 0, \
+#define MT_MACHINE_INIT                                                                 \
+    {                                                                                   \
+        .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
     }
 
 // Prepares and clones. Afterwards the child is at work. Failing leaves no process; the sentence is
 // ready for failureDetails.
-int mt_machine_begin(mt_machine *m, const mt_plan *plan, const mt_run_resources *res, mt_err **err);
-// Takes what report_fd has: 0 the child is still at work, 1 mt-init has been executed (READY comes
-// over control_fd), -1 it failed, with the sentence.
+int mt_machine_begin(mt_machine *m, const mt_run_resources *res, mt_err **err);
+// Tells the builder, whether it waits already or not. Once.
+int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
+                        mt_err **err);
+// Takes what report_fd has: 0 they are still at work, 1 the builder is done (that mt-init is ready
+// comes over control_fd), -1 one of them failed, with the sentence.
 int mt_machine_report(mt_machine *m, mt_err **err);
 // SIGKILL for PID 1, and so for all of the capsule. Fine at any time.
 void mt_machine_kill(mt_machine *m);

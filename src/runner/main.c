@@ -41,6 +41,7 @@ static const char usage[] =
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
+    "  --spares N           machines made ahead for each image in use (4); 0: none\n"
     "  --purge              end and remove all runs of the instance, whose runner is stopped,\n"
     "                       and its scratch disk\n"
     "  --version            print the version and leave\n"
@@ -64,6 +65,7 @@ enum {
     OPT_INIT,
     OPT_CGROUP,
     OPT_LEVEL,
+    OPT_SPARES,
     OPT_PURGE,
     OPT_VERSION,
     OPT_HELP,
@@ -82,6 +84,7 @@ static const struct option long_options[] = {
     {"init", required_argument, NULL, OPT_INIT},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
+    {"spares", required_argument, NULL, OPT_SPARES},
     {"purge", no_argument, NULL, OPT_PURGE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -129,6 +132,7 @@ static bool parse_cgroup(const char *s, mt_cgroup_mode *ret)
 static int take_option(int option, const char *value, parsed *p)
 {
     int64_t size;
+    uint64_t count;
 
     switch (option) {
     case OPT_STATE:
@@ -172,6 +176,11 @@ static int take_option(int option, const char *value, parsed *p)
         return mt_log_level_parse(value, &p->o.log_level)
                    ? -1
                    : refuse("--log-level takes debug, info, warning or error");
+    case OPT_SPARES:
+        if (!mt_parse_u64(mt_str_of(value), RUNNER_SPARES_MAX, &count))
+            return refuse("--spares takes a number from 0 to 64");
+        p->o.spares = (unsigned)count;
+        return -1;
     case OPT_PURGE:
         p->o.purge = true;
         return -1;
@@ -195,6 +204,7 @@ static int parse_options(int argc, char **argv, parsed *p)
         .scratch = "/var/lib/maitento/scratch.img",
         .instance = "main",
         .log_level = MT_LOG_INFO,
+        .spares = RUNNER_SPARES,
     };
     opterr = 0;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
@@ -368,13 +378,17 @@ static int begin(runner *r, mt_err **err)
     if (!r->loop)
         return mt_fail_oom(err);
     r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
-    if (!r->refill_timer)
+    r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
+    if (!r->refill_timer || !r->spare_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
         return -1;
     runner_probe(r);
-    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0 || server_listen(r, err) < 0)
+    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
+        return -1;
+    spares_sweep(r);
+    if (server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
     if (!r->sweep_timer)
@@ -398,10 +412,12 @@ static void end(runner *r)
 {
     int *fds[] = {&r->helpers_fd, &r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,
                   &r->init_fd,    &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
-    bool idle = !r->runs;
+    bool idle;
 
     server_close_all(r);
     janitor_free(r->janitor);
+    spares_end(r);
+    idle = !r->runs;
     while (r->runs)
         runs_remove(r->runs);
     if (idle && r->cgroups)
@@ -416,6 +432,7 @@ static void end(runner *r)
         free(r->notices[i]);
     mt_timer_free(r->sweep_timer);
     mt_timer_free(r->refill_timer);
+    mt_timer_free(r->spare_timer);
     mt_loop_free(r->loop);
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);

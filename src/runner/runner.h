@@ -22,6 +22,9 @@ enum {
     RUNNER_NOTICES_MAX = 24,
     RUNNER_CONNS_MAX = 16,
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
+    RUNNER_SPARES = 4,      // machines made ahead for an image, unless --spares says otherwise
+    RUNNER_SPARES_MAX = 64,
+    RUNNER_SPARE_IMAGES = 2, // the images that were asked for last
 };
 
 typedef struct runner_options {
@@ -37,6 +40,7 @@ typedef struct runner_options {
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
+    unsigned spares;
     bool purge;
 } runner_options;
 
@@ -44,6 +48,7 @@ typedef struct runner_options {
 typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
 
 typedef enum run_state {
+    RUN_SPARE,    // nobody's run yet: its supervisor waits for one and is watched
     RUN_LIVE,     // its supervisor is watched
     RUN_UNKNOWN,  // something holds its block, but no supervisor is known: looked at again later
     RUN_CLEANING, // the janitor has it
@@ -55,7 +60,8 @@ typedef struct runner runner;
 typedef struct run {
     struct run *next;
     runner *r;
-    char id[37];
+    char id[37];    // of a spare, and of what is left of one: its place
+    char place[37]; // what cgroup and scratch folder are called
     run_state state;
     lost_as lost;
     int pidfd;
@@ -65,6 +71,7 @@ typedef struct run {
     struct conn *sweeper; // who asked for a sweep and waits; may be NULL
     uint32_t sweep_tag;
     bool forget;
+    struct spare *spare; // of RUN_SPARE
 } run;
 
 typedef struct conn conn;
@@ -103,6 +110,14 @@ struct runner {
     mt_timer *sweep_timer;
     mt_timer *refill_timer;
     bool refill_armed;
+    mt_timer *spare_timer;
+    int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
+    int64_t spares_paused_ns; // none are made before
+    struct {
+        char digest[MT_DIGEST_LEN + 1];
+        int64_t used_ns;
+    } spare_images[RUNNER_SPARE_IMAGES];
+    unsigned spare_number; // the last one's
 };
 
 // mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
@@ -141,8 +156,40 @@ typedef struct clean_result {
     bool was_lost; // an `ended` record had to be written
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
+int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
 void janitor_forget_run(runner *r, const char *run_id);
 int janitor_make_netns(void); // fd or negative errno
+
+// launch.c: forking supervisors, and what they are given.
+void resources_init(mt_run_resources *s);
+// Closes what was this run's own; the block's lock stays with the caller.
+void resources_close(mt_run_resources *s);
+// A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
+pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket);
+// Field 22 of /proc/PID/stat; 0 when it is gone.
+uint64_t process_start_time(pid_t pid);
+// "PID START-TIME", as the journal names supervisors.
+void process_name(pid_t pid, char out[48]);
+
+// spares.c: machines made ahead.
+typedef struct spare {
+    int socket;
+    mt_cgroup *cgroup;
+    uint64_t subvolume;
+    char digest[MT_DIGEST_LEN + 1];
+    dev_t image_dev;
+    ino_t image_ino;
+    char supervisor[48]; // process_name()
+} spare;
+// Somebody starts a run of that image: it is one to have spares of.
+void spares_used(runner *r, const char *digest);
+run *spares_find(runner *r, const char *digest, int image_fd); // NULL: none
+void spares_on_timer(mt_timer *t, void *data);
+void spares_died(run *u);     // one by itself: a pause is made before the next
+void spares_free(run *u);     // what only a spare has
+void spares_drop(run *u);     // it is of no more use
+void spares_end(runner *r);   // all of them, now
+void spares_sweep(runner *r); // at start, with all runs known: what another runner's left
 
 // start.c
 void start_refill_later(runner *r); // the pools, in a quiet moment
@@ -152,6 +199,8 @@ int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err *
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);
 run *runs_add(runner *r, const char *run_id, run_state state);
+void runs_set_state(run *u, run_state state);
+void runs_clean(run *u); // gives it to the janitor
 int runs_watch(run *u, int pidfd);
 void runs_cleaned(runner *r, const char *run_id, clean_result result);
 void runs_remove(run *u);                // from the list; closes what it holds

@@ -3,8 +3,8 @@
 // locks are): it is rebuilt from the run folders at every start.
 #include "runner/runner.h"
 
-#include "base/id.h"
 #include "base/str.h"
+#include "capsule/place.h"
 #include "capsule/syscalls.h"
 
 #include <dirent.h>
@@ -29,6 +29,7 @@ run *runs_add(runner *r, const char *run_id, run_state state)
         return NULL;
     u->r = r;
     (void)snprintf(u->id, sizeof(u->id), "%s", run_id);
+    (void)snprintf(u->place, sizeof(u->place), "%s", run_id);
     u->state = state;
     u->pidfd = u->lock_fd = u->block = -1;
     u->next = r->runs;
@@ -37,7 +38,7 @@ run *runs_add(runner *r, const char *run_id, run_state state)
     return u;
 }
 
-static void set_state(run *u, run_state state)
+void runs_set_state(run *u, run_state state)
 {
     u->r->live_runs -= u->state == RUN_LIVE;
     u->r->live_runs += state == RUN_LIVE;
@@ -52,15 +53,16 @@ void runs_remove(run *u)
         at = &(*at)->next;
     *at = u->next;
     u->r->live_runs -= u->state == RUN_LIVE;
+    spares_free(u);
     mt_io_remove(u->io);
     mt_close_fd(&u->pidfd);
     mt_close_fd(&u->lock_fd);
     free(u);
 }
 
-static void clean(run *u)
+void runs_clean(run *u)
 {
-    set_state(u, janitor_clean(u->r->janitor, u) < 0 ? RUN_STUCK : RUN_CLEANING);
+    runs_set_state(u, janitor_clean(u->r->janitor, u) < 0 ? RUN_STUCK : RUN_CLEANING);
 }
 
 // The supervisor is gone, whatever the reason: the journal tells the janitor whether it had come to
@@ -72,7 +74,7 @@ static void on_death(mt_io *io, uint32_t events, void *data)
     char status[16];
 
     if (waitid(P_PIDFD, (id_t)u->pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid &&
-        (info.si_code != CLD_EXITED || info.si_status != 0)) {
+        u->state == RUN_LIVE && (info.si_code != CLD_EXITED || info.si_status != 0)) {
         (void)snprintf(status, sizeof(status), "%d", info.si_status);
         mt_log(MT_LOG_ERROR, "a supervisor died", {"run", u->id},
                {info.si_code == CLD_EXITED ? "exit" : "signal", status});
@@ -81,7 +83,9 @@ static void on_death(mt_io *io, uint32_t events, void *data)
     u->io = NULL;
     mt_close_fd(&u->pidfd);
     u->lost = LOST_SUPERVISOR;
-    clean(u);
+    if (u->state == RUN_SPARE)
+        spares_died(u);
+    runs_clean(u);
 }
 
 int runs_watch(run *u, int pidfd)
@@ -100,7 +104,7 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
     if (result.result < 0) {
         mt_log(MT_LOG_ERROR, "a run could not be removed; it is tried again", {"run", run_id},
                {"error", strerror(-result.result)});
-        set_state(u, RUN_STUCK);
+        runs_set_state(u, RUN_STUCK);
     }
     if (result.was_lost) {
         mt_log(MT_LOG_WARNING, "a run had no end written; it is now an error", {"run", run_id},
@@ -124,6 +128,7 @@ typedef struct owner {
     pid_t pid;
     uint64_t start_time;
     int block;
+    char place[MT_PLACE_SIZE]; // "": none was named
 } owner;
 
 static void read_resource(const mt_record *record, owner *ret)
@@ -136,6 +141,8 @@ static void read_resource(const mt_record *record, owner *ret)
                    record->resource.name.data);
     if (record->resource.kind == MT_RESOURCE_BLOCK)
         ret->block = atoi(text);
+    if (record->resource.kind == MT_RESOURCE_CGROUP && mt_is_place(record->resource.name))
+        (void)snprintf(ret->place, sizeof(ret->place), "%.36s", text);
     if (record->resource.kind == MT_RESOURCE_SUPERVISOR &&
         sscanf(text, "%d %llu", &pid, &start) == 2) {
         ret->pid = pid;
@@ -162,33 +169,13 @@ static int read_owner(int folder_fd, owner *ret)
     return 0;
 }
 
-// Field 22 of /proc/PID/stat, counted from behind the name, which may hold anything; 0 when gone.
-static uint64_t start_time_of(pid_t pid)
-{
-    char path[32], text[1024], *p;
-    unsigned long long v = 0;
-    _cleanup_close_ int fd = -1;
-    ssize_t n;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    p = strrchr(text, ')');
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    return p && sscanf(p, " %llu", &v) == 1 ? v : 0;
-}
-
 // A pidfd of exactly that process, or -1. Opened first: a number that was given to another one
 // meanwhile has another start time.
 static int supervisor_pidfd(const owner *o)
 {
     int fd = o->pid > 0 ? pidfd_open(o->pid, 0) : -1;
 
-    if (fd >= 0 && start_time_of(o->pid) != o->start_time)
+    if (fd >= 0 && process_start_time(o->pid) != o->start_time)
         mt_close_fd(&fd);
     return fd;
 }
@@ -199,16 +186,18 @@ static void take_on(run *u, const owner *o)
     int pidfd;
 
     u->block = o->block;
+    if (o->place[0])
+        memcpy(u->place, o->place, sizeof(u->place));
     if (!mt_streq(o->boot_id, u->r->boot_id)) {
         u->block = -1; // its lock was in memory, and is another's now
         u->lost = LOST_NODE;
-        clean(u);
+        runs_clean(u);
         return;
     }
     pidfd = supervisor_pidfd(o);
     if (pidfd >= 0) {
         if (runs_watch(u, pidfd) == 0)
-            set_state(u, RUN_LIVE);
+            runs_set_state(u, RUN_LIVE);
         return;
     }
     u->lost = LOST_SUPERVISOR;
@@ -217,11 +206,11 @@ static void take_on(run *u, const owner *o)
         if (u->lock_fd == -EWOULDBLOCK) {
             // Somebody lives who has not written his name yet.
             u->lock_fd = -1;
-            set_state(u, RUN_UNKNOWN);
+            runs_set_state(u, RUN_UNKNOWN);
             return;
         }
     }
-    clean(u);
+    runs_clean(u);
 }
 
 static void adopt_one(runner *r, const char *run_id)
@@ -271,7 +260,7 @@ static void look_again(run *u)
     owner o;
 
     if (u->state == RUN_STUCK) {
-        clean(u);
+        runs_clean(u);
         return;
     }
     if (folder_open(u->r, u->id, &folder, NULL) == 0 && read_owner(folder, &o) == 0)
@@ -297,7 +286,7 @@ static int sweep_known(run *u, bool forget, conn *asker, uint32_t tag, mt_err **
     u->sweep_tag = tag;
     u->forget |= forget;
     if (u->state == RUN_STUCK)
-        clean(u);
+        runs_clean(u);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting a run: everything a supervisor needs is found or made, journalled before it is made, and
-// handed over by fork.
+// Starting a run: with a spare (spares.c) where there is one for the image; else everything a
+// supervisor needs is found or made, journalled before it is made, and handed over by fork.
 #include "runner/runner.h"
 
 #include "base/clock.h"
@@ -8,42 +8,10 @@
 #include "capsule/idmap.h"
 #include "capsule/syscalls.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum { REFILL_MS = 50, REFILL_LOW_MS = 4 };
-
-static void resources_init(mt_run_resources *s)
-{
-    *s = (mt_run_resources){0};
-    s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
-    s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = -1;
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
-        s->layer_fds[i] = -1;
-    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
-        s->vfs_fds[i] = -1;
-}
-
-// Closes what was this run's own; the block's lock stays with the caller.
-static void resources_close(mt_run_resources *s)
-{
-    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd,   &s->run_dir_fd,
-                  &s->listen_fd,       &s->journal_read_fd, &s->image_fd,
-                  &s->scratch_fd,      &s->netns_fd,        &s->disk_usage_fd};
-
-    for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
-        mt_close_fd(fds[i]);
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
-        mt_close_fd(&s->layer_fds[i]);
-    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
-        mt_close_fd(&s->vfs_fds[i]);
-    mt_journal_close(MT_TAKE_PTR(s->journal));
-    mt_cgroup_close(MT_TAKE_PTR(s->cgroup));
-}
 
 static int check_ceilings(runner *r, const mt_plan *p, mt_err **err)
 {
@@ -97,33 +65,48 @@ static int open_names(runner *r, const mt_plan *p, mt_run_resources *s, mt_err *
     return 0;
 }
 
-static int journal_boot(runner *r, mt_journal *j, mt_err **err)
+static int add_boot(runner *r, mt_journal *j, mt_err **err)
 {
     mt_record record = {.type = MT_REC_BOOT, .boot = {.id = mt_str_of(r->boot_id)}};
 
-    return mt_journal_append(j, &record, false, err);
+    return mt_journal_add(j, &record, err);
 }
 
-static int journal_resource(mt_journal *j, mt_run_resource kind, const char *name, mt_err **err)
+static int add_resource(mt_journal *j, mt_run_resource kind, const char *name, mt_err **err)
 {
     mt_record record = {
         .type = MT_REC_RESOURCE_MADE,
         .resource = {.kind = kind, .name = mt_str_of(name)},
     };
 
-    return mt_journal_append(j, &record, false, err);
+    return mt_journal_add(j, &record, err);
 }
 
-static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+// What a spare has is named before the run gets it; for others it is only going to be made.
+static int add_places(runner *r, mt_run_resources *s, const char *supervisor, mt_err **err)
 {
     char number[16];
 
     (void)snprintf(number, sizeof(number), "%u", s->block);
+    if (add_boot(r, s->journal, err) < 0 ||
+        add_resource(s->journal, MT_RESOURCE_BLOCK, number, err) < 0 ||
+        add_resource(s->journal, MT_RESOURCE_CGROUP, s->place, err) < 0)
+        return -1;
+    if (mt_scratch_is_btrfs(r->scratch) &&
+        add_resource(s->journal, MT_RESOURCE_SCRATCH, s->place, err) < 0)
+        return -1;
+    if (supervisor && add_resource(s->journal, MT_RESOURCE_SUPERVISOR, supervisor, err) < 0)
+        return -1;
+    return mt_journal_flush(s->journal, err);
+}
+
+static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, const char *supervisor,
+                       mt_err **err)
+{
     if (folder_make(r, p->run_id, &s->run_dir_fd, err) < 0 ||
         mt_journal_create(s->run_dir_fd, "journal", 0640, 0, r->o.service_gid, &s->journal, err) <
             0 ||
-        journal_boot(r, s->journal, err) < 0 ||
-        journal_resource(s->journal, MT_RESOURCE_BLOCK, number, err) < 0)
+        add_places(r, s, supervisor, err) < 0)
         return -1;
     s->journal_read_fd = mt_sys_open_beneath(s->run_dir_fd, "journal", O_RDONLY, 0);
     if (s->journal_read_fd < 0)
@@ -133,13 +116,10 @@ static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, mt_err 
 
 static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
-    if (journal_resource(s->journal, MT_RESOURCE_CGROUP, p->run_id, err) < 0 ||
-        mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0)
+    if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0)
         return -1;
     if (!mt_scratch_is_btrfs(r->scratch))
         return 0;
-    if (journal_resource(s->journal, MT_RESOURCE_SCRATCH, p->run_id, err) < 0)
-        return -1;
     if (mt_scratch_make(r->scratch, p->run_id, p->limits.disk_bytes, s->uid_base, &s->scratch_fd,
                         &s->scratch_subvolume, err) < 0)
         return -1;
@@ -150,10 +130,10 @@ static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err 
 static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     s->uid_base = MT_BLOCK_FIRST + s->block * MT_BLOCK_IDS;
+    s->run_id = s->place = p->run_id;
     if (blocks_maps(r->blocks, s->block, &s->image_userns_fd, &s->vfs_userns_fd, err) < 0 ||
-        make_folder(r, p, s, err) < 0 || make_places(r, p, s, err) < 0)
+        make_folder(r, p, s, NULL, err) < 0 || make_places(r, p, s, err) < 0)
         return -1;
-    s->run_id = p->run_id;
     s->service_uid = r->o.service_uid;
     s->service_gid = r->o.service_gid;
     s->seccomp = &r->seccomp;
@@ -162,96 +142,6 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;
-}
-
-static int compare_fds(const void *a, const void *b)
-{
-    int x = *(const int *)a, y = *(const int *)b;
-
-    return (x > y) - (x < y);
-}
-
-// Closes every fd from 3 up that is not the run's.
-static void close_foreign(const mt_run_resources *s)
-{
-    int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
-        s->block_lock_fd,
-        s->image_userns_fd,
-        s->vfs_userns_fd,
-        s->run_dir_fd,
-        s->listen_fd,
-        s->journal_read_fd,
-        s->image_fd,
-        s->scratch_fd,
-        s->netns_fd,
-        s->init_fd,
-        s->dev_fd,
-        s->disk_usage_fd,
-        mt_journal_fd(s->journal)};
-    size_t count = 13;
-    unsigned from = 3;
-
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
-        keep[count++] = s->layer_fds[i];
-    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
-        keep[count++] = s->vfs_fds[i];
-    count += mt_cgroup_fds(s->cgroup, keep + count);
-    qsort(keep, count, sizeof(*keep), compare_fds);
-    for (size_t i = 0; i < count; i++) {
-        if (keep[i] < (int)from)
-            continue;
-        if (keep[i] > (int)from)
-            (void)close_range(from, (unsigned)keep[i] - 1, 0);
-        from = (unsigned)keep[i] + 1;
-    }
-    (void)close_range(from, ~0u, 0);
-}
-
-static uint64_t own_start_time(void)
-{
-    char text[1024], *p;
-    unsigned long long v = 0;
-    _cleanup_close_ int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    p = strrchr(text, ')');
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    return p && sscanf(p, " %llu", &v) == 1 ? v : 0;
-}
-
-static void reset_signals(void)
-{
-    sigset_t none;
-
-    for (int sig = 1; sig < SIGRTMAX; sig++)
-        (void)signal(sig, SIG_DFL);
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources *s)
-{
-    _cleanup_err_ mt_err *err = NULL;
-    char name[48];
-
-    (void)setsid();
-    if (r->helpers_fd < 0)
-        (void)mt_cgroups_join_helpers(r->cgroups);
-    reset_signals();
-    (void)prctl(PR_SET_NAME, "mt-supervisor");
-    (void)dup2(r->null_fd, 0);
-    (void)dup2(r->null_fd, 1);
-    close_foreign(s);
-    (void)snprintf(name, sizeof(name), "%d %llu", (int)getpid(),
-                   (unsigned long long)own_start_time());
-    if (journal_resource(s->journal, MT_RESOURCE_SUPERVISOR, name, &err) < 0)
-        _exit(1);
-    mt_supervisor_main(p, s);
 }
 
 // What was made for a run that could not be started: nobody has seen it yet, so all of it goes.
@@ -269,19 +159,6 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
-// fork() into the group of supervisors. A raw call is enough: there is one thread, and nothing that
-// wants to know of forks. Where that group is not to be had the child moves itself.
-static pid_t fork_helper(runner *r)
-{
-    struct clone_args args = {
-        .flags = CLONE_INTO_CGROUP,
-        .exit_signal = SIGCHLD,
-        .cgroup = (uint64_t)r->helpers_fd,
-    };
-
-    return r->helpers_fd < 0 ? fork() : mt_sys_clone3(&args);
-}
-
 static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
@@ -290,23 +167,65 @@ static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err
 
     if (!u)
         return mt_fail_oom(err);
-    pid = fork_helper(r);
-    if (pid == 0)
-        supervise(r, p, s);
+    pid = launch_supervisor(r, p, s, -1);
     if (pid < 0) {
         runs_remove(u);
-        return mt_fail_errno(err, errno, "cannot start a supervisor");
+        return mt_fail_errno(err, pid, "cannot start a supervisor");
     }
     u->block = (int)s->block;
     u->lock_fd = MT_TAKE_FD(s->block_lock_fd);
     pidfd = pidfd_open(pid, 0);
     // Without a pidfd the periodic look finds it by its journal.
-    if (pidfd < 0 || runs_watch(u, pidfd) < 0) {
-        r->live_runs--;
-        u->state = RUN_UNKNOWN;
-    }
+    if (pidfd < 0 || runs_watch(u, pidfd) < 0)
+        runs_set_state(u, RUN_UNKNOWN);
     return 0;
 }
+
+// --- with a spare --------------------------------------------------------------------------------
+
+static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt_err **err)
+{
+    s->run_id = p->run_id;
+    s->place = u->place;
+    s->block = (uint32_t)u->block;
+    if (make_folder(r, p, s, u->spare->supervisor, err) < 0 ||
+        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0)
+        return -1;
+    return mt_scratch_limit(r->scratch, u->spare->subvolume, p->limits.disk_bytes, err);
+}
+
+// 0: the run is the spare's; 1: it has to be made.
+static int start_spare(runner *r, const mt_plan *p, const void *bytes, size_t len,
+                       mt_run_resources *s)
+{
+    run *u = len > MT_HANDOVER_PLAN_MAX ? NULL : spares_find(r, p->image_digest, s->image_fd);
+    _cleanup_err_ mt_err *err = NULL;
+    bool folder;
+    int e = 0;
+
+    if (!u)
+        return 1;
+    if (complete(r, p, u, s, &err) == 0 &&
+        (e = mt_supervisor_hand_over(u->spare->socket, bytes, len, s, p->mount_count)) == 0) {
+        memcpy(u->id, p->run_id, sizeof(u->id));
+        runs_set_state(u, RUN_LIVE);
+        spares_free(u);
+        return 0;
+    }
+    folder = s->run_dir_fd >= 0;
+    mt_log(MT_LOG_WARNING, "a machine made ahead could not be used", {"run", p->run_id},
+           {"reason", err ? mt_err_sentence(err) : strerror(-e)});
+    mt_close_fd(&s->run_dir_fd);
+    mt_close_fd(&s->listen_fd);
+    mt_close_fd(&s->journal_read_fd);
+    mt_journal_close(MT_TAKE_PTR(s->journal));
+    if (folder)
+        folder_remove(r, p->run_id);
+    spares_drop(u);
+    return 1;
+}
+
+// --- without -------------------------------------------------------------------------------------
 
 void start_on_refill(mt_timer *t, void *data)
 {
@@ -331,11 +250,26 @@ void start_refill_later(runner *r)
     mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
+static int start_new(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
+    bool folder = false;
+
+    if (result == 0) {
+        result = make_all(r, p, s, err);
+        folder = s->run_dir_fd >= 0;
+    }
+    if (result == 0)
+        result = launch(r, p, s, err);
+    if (result < 0)
+        undo(r, p->run_id, s, folder);
+    return result;
+}
+
 int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err **err)
 {
     _cleanup_(mt_plan_free_p) mt_plan *p = NULL;
     mt_run_resources s;
-    bool folder = false;
     int result;
 
     resources_init(&s);
@@ -346,20 +280,13 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
     result = check_ceilings(r, p, err);
     if (result == 0)
         result = open_names(r, p, &s, err);
-    if (result == 0)
-        result = blocks_take(r->blocks, p->run_id, &s.block, &s.block_lock_fd, err);
-    if (result == 0) {
-        result = make_all(r, p, &s, err);
-        folder = s.run_dir_fd >= 0;
-    }
-    if (result == 0)
-        result = launch(r, p, &s, err);
-    if (result < 0) {
-        undo(r, p->run_id, &s, folder);
-        return -1;
-    }
-    memcpy(ret_id, p->run_id, 37);
+    if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
+        result = start_new(r, p, &s, err);
     resources_close(&s);
+    if (result < 0)
+        return -1;
+    memcpy(ret_id, p->run_id, 37);
+    spares_used(r, p->image_digest);
     start_refill_later(r);
     return 0;
 }

@@ -49,7 +49,7 @@ static void client_free(sup_client *c)
     mt_journal_reader_free(c->reader);
     free(c);
     if (s->state == SUP_ENDED && s->client_count == 0)
-        mt_loop_stop(s->loop);
+        s->leaving = true;
 }
 
 static int fill(sup_client *c)

@@ -4,7 +4,7 @@
 //   MAKING -> STARTING -> READY ─┐
 //     └──────────┴──────────────┴─> ENDING -> ENDED
 //
-//   MAKING    the child makes the machine
+//   MAKING    child and builder make the machine
 //   STARTING  mt-init answers; the startup commands run in order
 //   READY     recorded, unless the run ends by itself after its startup commands
 //   ENDING    the first reason is recorded; everything is being killed
@@ -50,7 +50,9 @@ struct supervisor {
     mt_io *report_io, *control_io, *pid_io, *listen_io;
     mt_timer *deadline, *teardown, *linger;
     int64_t teardown_end_ns;
-    int64_t executed_us; // when mt-init was executed; when it was ready
+    bool init_ready; // mt-init has said so
+    bool leaving;    // the loop ends after this round
+    int64_t began_us;
     int64_t ready_us;
 
     sup_command *commands;
@@ -68,7 +70,11 @@ struct supervisor {
 };
 
 // supervisor.c
-void sup_record(supervisor *s, mt_record *r, bool sync);
+// From here to the end of the run, and of the process. The machine has begun, or a sentence says
+// why not.
+MT_NORETURN void sup_run(supervisor *s, mt_err *why_not);
+// Records are written and served at the end of each round of the loop, all with one write.
+void sup_record(supervisor *s, mt_record *r);
 void sup_note(supervisor *s, const char *text);
 // Begins the end of the run. The first call counts, later ones do nothing. what: status, reason and
 // what belongs to them; by and details are copied and may be NULL.
@@ -77,7 +83,8 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
 void sup_started(supervisor *s);
 
 // supervisor-seal.c
-void sup_seal(supervisor *s); // the machine stands: gives up what is not needed any more
+void sup_seal_calls(supervisor *s);  // the child is made: no other process will be
+void sup_seal_rights(supervisor *s); // the machine stands: only its processes are to be ended
 
 // supervisor-startup.c
 int sup_startup_init(supervisor *s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the supervisor gives up once the machine stands: every capability but the one to signal, and
-// every system call but those on what it holds already. It has no network, executes nothing and
+// What the supervisor gives up. Once the child is cloned: every system call but those on what it
+// holds already (the few that still prepare mounts are of no use without capabilities). Once the
+// machine stands: every capability but the one to signal. It has no network, executes nothing and
 // makes no process. As user 0 without capabilities it still owns the files of the groups.
 #include "base/log.h"
 #include "capsule/syscalls.h"
@@ -43,7 +44,13 @@ static const unsigned short ALLOWED[] = {
     SYS_fsync,
     SYS_fdatasync,
     SYS_memfd_create,
+    // the file systems of the run, until the capabilities are dropped
+    SYS_open_tree,
+    SYS_mount_setattr,
+    SYS_capset,
     // the loop
+    SYS_epoll_create1,
+    SYS_eventfd2,
     SYS_epoll_wait,
     SYS_epoll_pwait,
     SYS_epoll_ctl,
@@ -114,23 +121,44 @@ static int load_filter(void)
     return mt_sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
 }
 
-static int drop_capabilities(void)
+static int drop_bounding_set(void)
+{
+    for (int cap = 0; cap < 64; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL) // past the kernel's last one
+                break;
+            return -errno;
+        }
+    }
+    return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+static int keep_kill(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
 
-    for (int cap = 0; cap < 64; cap++) {
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno == EINVAL)
-            break; // past the kernel's last one
-    }
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     data[0].effective = data[0].permitted = 1u << CAP_KILL;
     return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-void sup_seal(supervisor *s)
+static void check(const supervisor *s, int r)
 {
-    if (drop_capabilities() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || load_filter() < 0)
-        mt_log(MT_LOG_WARNING, "a supervisor could not drop its privileges",
-               {"run", s->res->run_id}, {"reason", strerror(errno)});
+    if (r < 0)
+        mt_log(MT_LOG_WARNING, "a supervisor could not drop its privileges", {"run", s->res->place},
+               {"reason", strerror(-r)});
+}
+
+void sup_seal_calls(supervisor *s)
+{
+    int r = drop_bounding_set();
+
+    if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        r = -errno;
+    check(s, r < 0 ? r : load_filter());
+}
+
+void sup_seal_rights(supervisor *s)
+{
+    check(s, keep_kill());
 }

@@ -32,10 +32,7 @@ static const mt_plan_command *plan_of(const sup_command *c)
 
 static uint64_t oom_kills(const supervisor *s)
 {
-    mt_cgroup_counters now;
-
-    mt_cgroup_counters_get(s->res->cgroup, &now);
-    return now.oom_kills;
+    return mt_cgroup_oom_kills(s->res->cgroup);
 }
 
 // --- sentences -----------------------------------------------------------------------------------
@@ -147,7 +144,7 @@ static void over(sup_command *c, mt_end_reason reason, int exit_code, const char
     s->running--;
     if (!c->timed_out) // else it still leads from SIGTERM to SIGKILL for what the command left
         mt_timer_stop(c->timer);
-    sup_record(s, &r, false);
+    sup_record(s, &r);
     if (failure)
         failed(c, failure);
     if (plan_of(c)->wait)
@@ -159,8 +156,6 @@ static void over(sup_command *c, mt_end_reason reason, int exit_code, const char
 static void explain(const sup_command *c, int status, mt_buf *to, mt_end_reason *ret_reason,
                     int *ret_code)
 {
-    bool out_of_memory = oom_kills(c->s) > c->oom_before;
-
     *ret_reason = MT_END_EXITED;
     *ret_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (c->timed_out) {
@@ -169,7 +164,7 @@ static void explain(const sup_command *c, int status, mt_buf *to, mt_end_reason 
         *ret_code = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 137 : 143;
         (void)mt_buf_adds(to, "out of time after ");
         add_seconds(to, plan_of(c)->max_duration_ms);
-    } else if (*ret_code != 0 && out_of_memory) {
+    } else if (*ret_code != 0 && oom_kills(c->s) > c->oom_before) {
         *ret_reason = MT_END_OUT_OF_MEMORY;
         (void)mt_buf_adds(to, "out of memory (limit ");
         add_limit(to, c->s->plan->limits.memory_bytes);
@@ -295,7 +290,7 @@ static void start_command(sup_command *c)
     c->running = true;
     c->s->running++;
     c->oom_before = oom_kills(c->s);
-    sup_record(c->s, &r, false);
+    sup_record(c->s, &r);
     if (ask_for(c, &err) < 0)
         not_started(c, mt_err_sentence(err));
     else if (plan_of(c)->max_duration_ms > 0)
@@ -339,7 +334,8 @@ int sup_startup_init(supervisor *s)
 
 void sup_startup_begin(supervisor *s)
 {
-    sup_exec_paths(s);
+    if (!s->path[0])
+        sup_exec_paths(s);
     go_on(s);
 }
 
@@ -368,7 +364,7 @@ void sup_startup_abandon(supervisor *s)
         };
 
         if (s->commands[i].running)
-            sup_record(s, &r, false);
+            sup_record(s, &r);
         s->commands[i].running = false;
     }
 }

@@ -27,37 +27,46 @@ static void on_teardown(mt_timer *timer, void *data);
 
 // --- journal -------------------------------------------------------------------------------------
 
-// A journal that cannot be written is said once a record, in the log; the run goes on to its end.
-static int append(supervisor *s, mt_record *r, bool sync)
+// A journal that cannot be written is said in the log; the run goes on to its end.
+static int written(supervisor *s, int result, mt_err *err)
+{
+    if (result < 0)
+        mt_log(MT_LOG_ERROR, "cannot write the journal of a run", {"run", s->res->run_id},
+               {"reason", mt_err_sentence(err)});
+    return result;
+}
+
+void sup_record(supervisor *s, mt_record *r)
 {
     _cleanup_err_ mt_err *err = NULL;
 
-    if (mt_journal_append(s->res->journal, r, sync, &err) < 0) {
-        mt_log(MT_LOG_ERROR, "cannot write the journal of a run", {"run", s->res->run_id},
-               {"reason", mt_err_sentence(err)});
-        return -1;
-    }
-    return 0;
+    (void)written(s, mt_journal_add(s->res->journal, r, &err), err);
 }
 
-void sup_record(supervisor *s, mt_record *r, bool sync)
+static int flush(supervisor *s)
 {
-    if (append(s, r, sync) == 0)
+    uint64_t before = mt_journal_last_seq(s->res->journal);
+    _cleanup_err_ mt_err *err = NULL;
+
+    if (written(s, mt_journal_flush(s->res->journal, &err), err) < 0)
+        return -1;
+    if (mt_journal_last_seq(s->res->journal) != before)
         sup_clients_pump(s);
+    return 0;
 }
 
 void sup_note(supervisor *s, const char *text)
 {
     mt_record r = {.type = MT_REC_NOTE, .note = {.text = mt_str_of(text)}};
 
-    sup_record(s, &r, false);
+    sup_record(s, &r);
 }
 
 static void record_phase(supervisor *s, const char *name, uint64_t us)
 {
     mt_record r = {.type = MT_REC_PHASE, .phase = {.name = mt_str_of(name), .us = us}};
 
-    (void)append(s, &r, false);
+    sup_record(s, &r);
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -77,7 +86,7 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     mt_timer_stop(s->deadline);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
-    sup_record(s, &r, false);
+    sup_record(s, &r);
     // The rest in a round of its own: the caller may be in the middle of a command or a client.
     s->teardown_end_ns = mt_boottime_ns() + (int64_t)TEARDOWN_MS * 1000000;
     mt_timer_at(s->teardown, 0);
@@ -103,28 +112,28 @@ static void on_linger(mt_timer *timer, void *data)
     supervisor *s = data;
 
     (void)timer;
-    mt_loop_stop(s->loop);
+    s->leaving = true;
 }
 
 static void finish(supervisor *s)
 {
     mt_record r = {.type = MT_REC_ENDED};
+    _cleanup_err_ mt_err *err = NULL;
 
     mt_io_remove(s->pid_io);
     mt_io_remove(s->report_io);
     mt_io_remove(s->control_io);
     s->pid_io = s->report_io = s->control_io = NULL;
-    mt_machine_done(&s->machine);
     sup_startup_abandon(s);
     take_counters(s);
     r.ended = s->ended;
     s->state = SUP_ENDED;
+    sup_record(s, &r);
     // Without this record the runner, which sees this process go, writes one of its own.
-    if (append(s, &r, true) < 0)
+    if (flush(s) < 0 || written(s, mt_journal_sync(s->res->journal, &err), err) < 0)
         _exit(1);
-    sup_clients_pump(s);
     if (s->client_count == 0)
-        mt_loop_stop(s->loop);
+        s->leaving = true;
     else
         mt_timer_in_ms(s->linger, LINGER_MS);
 }
@@ -136,8 +145,7 @@ static bool all_gone(supervisor *s, int wait_ms)
     int status;
 
     (void)mt_machine_reap(&s->machine, wait_ms, &status);
-    return mt_cgroup_wait_empty(s->res->cgroup, MT_CGROUP_ALL, true, until) == 0 &&
-           s->machine.pid == 0;
+    return mt_cgroup_wait_gone(s->res->cgroup, until) == 0 && s->machine.pid == 0;
 }
 
 static void on_teardown(mt_timer *timer, void *data)
@@ -223,35 +231,42 @@ static void machine_died(supervisor *s, int status)
     sup_end(s, &what, NULL, details);
 }
 
-static void on_report(mt_io *io, uint32_t events, void *data)
+static void machine_ready(supervisor *s);
+
+// What child and builder have said; where both are through and mt-init is ready, it goes on.
+static void look_at_machine(supervisor *s)
 {
-    supervisor *s = data;
     mt_err *err = NULL;
     int r;
 
-    (void)events;
-    if (s->state >= SUP_ENDING)
+    if (s->state != SUP_MAKING)
         return;
     r = mt_machine_report(&s->machine, &err);
-    if (r == 0)
+    if (r == 0 || (r > 0 && s->machine.root_fd < 0))
         return;
-    mt_io_remove(io);
+    mt_io_remove(s->report_io);
     s->report_io = NULL;
-    s->executed_us = mt_monotonic_us();
     if (r < 0)
         start_failed(s, err);
+    else if (s->init_ready)
+        machine_ready(s);
+}
+
+static void on_report(mt_io *io, uint32_t events, void *data)
+{
+    (void)io;
+    (void)events;
+    look_at_machine(data);
 }
 
 static void on_pid(mt_io *io, uint32_t events, void *data)
 {
     supervisor *s = data;
-    mt_err *err = NULL;
     int status;
 
     (void)events;
-    // What the child has said last comes before its death.
-    if (s->state == SUP_MAKING && s->report_io && mt_machine_report(&s->machine, &err) < 0)
-        start_failed(s, err);
+    s->init_ready = false;
+    look_at_machine(s); // what the child has said last comes before its death
     if (!mt_machine_reap(&s->machine, 0, &status))
         return;
     mt_io_remove(io);
@@ -280,26 +295,16 @@ static void close_makings(supervisor *s)
 static void machine_ready(supervisor *s)
 {
     mt_machine *m = &s->machine;
-    mt_err *err = NULL;
 
-    // Phases and root were sent before mt-init was executed: they are there.
-    if (s->report_io && mt_machine_report(m, &err) < 0) {
-        start_failed(s, err);
-        return;
-    }
-    mt_io_remove(s->report_io);
-    s->report_io = NULL;
     s->ready_us = mt_monotonic_us();
     for (uint32_t i = 0; i < m->phase_count; i++)
         record_phase(s, m->phases[i].name, m->phases[i].us);
-    if (s->executed_us)
-        record_phase(s, "init", (uint64_t)(s->ready_us - s->executed_us));
-    record_phase(s, "machine", (uint64_t)(s->ready_us - m->began_us));
+    record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
-    close_makings(s);
-    sup_seal(s);
-    sup_clients_pump(s);
     sup_startup_begin(s);
+    // While the first command starts; nothing that it says has been read.
+    close_makings(s);
+    sup_seal_rights(s);
 }
 
 void sup_started(supervisor *s)
@@ -313,7 +318,7 @@ void sup_started(supervisor *s)
         return;
     }
     s->state = SUP_READY;
-    sup_record(s, &r, false);
+    sup_record(s, &r);
 }
 
 // One packet a turn: commands, clients and the deadline are not held up by a flood of them.
@@ -333,10 +338,12 @@ static void on_control(mt_io *io, uint32_t events, void *data)
     }
     if (n != (ssize_t)sizeof(r) || s->state >= SUP_ENDING)
         return;
-    if (r.type == MT_INIT_READY && s->state == SUP_MAKING)
-        machine_ready(s);
-    else if (s->state > SUP_MAKING)
+    if (s->state > SUP_MAKING) {
         sup_startup_reply(s, &r);
+    } else if (r.type == MT_INIT_READY) {
+        s->init_ready = true;
+        look_at_machine(s);
+    }
 }
 
 static int watch_machine(supervisor *s)
@@ -362,26 +369,48 @@ static int init(supervisor *s)
     return sup_startup_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
 }
 
+static int serve(supervisor *s)
+{
+    int r = 0;
+
+    for (;;) {
+        if (flush(s) < 0 && s->state >= SUP_ENDING)
+            return -1;
+        if (s->leaving || r < 0)
+            return r;
+        r = mt_loop_once(s->loop, -1);
+    }
+}
+
+void sup_run(supervisor *s, mt_err *why_not)
+{
+    if (init(s) < 0) {
+        mt_log(MT_LOG_ERROR, "a supervisor cannot begin", {"run", s->res->run_id});
+        _exit(1);
+    }
+    mt_timer_at(s->deadline, s->plan->deadline_ns);
+    if (!why_not && watch_machine(s) < 0)
+        (void)mt_fail_oom(&why_not);
+    if (why_not)
+        start_failed(s, why_not);
+    if (serve(s) < 0)
+        _exit(1);
+    sup_clients_close(s);
+    _exit(0);
+}
+
 void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
 {
     static supervisor s; // of this process, which has one run
     mt_err *err = NULL;
 
     s = (supervisor){.plan = plan, .res = res, .machine = MT_MACHINE_INIT};
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (init(&s) < 0) {
-        mt_log(MT_LOG_ERROR, "a supervisor cannot begin", {"run", res->run_id});
-        _exit(1);
+    res->layer_count = plan->layer_count;
+    res->tmpfs_bytes = plan->limits.disk_bytes;
+    s.began_us = mt_monotonic_us();
+    if (mt_machine_begin(&s.machine, res, &err) == 0) {
+        sup_seal_calls(&s);
+        (void)mt_machine_identify(&s.machine, plan, res, &err);
     }
-    mt_timer_at(s.deadline, plan->deadline_ns);
-    if (mt_machine_begin(&s.machine, plan, res, &err) < 0) {
-        start_failed(&s, err);
-    } else if (watch_machine(&s) < 0) {
-        (void)mt_fail_oom(&err);
-        start_failed(&s, err);
-    }
-    if (mt_loop_run(s.loop) < 0)
-        _exit(1);
-    sup_clients_close(&s);
-    _exit(0);
+    sup_run(&s, err);
 }

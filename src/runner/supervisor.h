@@ -4,7 +4,14 @@
 // Start, in the runner: plan validated, uid block locked, folder and journal made, cgroup and
 // scratch made, all of it journalled; then fork(), and in the child mt_supervisor_main().
 //
-// In the child, before mt_supervisor_main(): setsid() was called, the process stands in the group
+// Or ahead of any start (a spare): block locked, cgroup and scratch made under a name of their own
+// (capsule/place.h), fork(), and in the child mt_supervisor_spare(), which makes all of the machine
+// that is the same for every run of the image and waits. A start then makes folder and journal,
+// writes there what the spare has, and sends plan and fds; from then on the spare is the run's
+// supervisor. A spare that was never used leaves when the runner's end of its socket closes; what
+// was made for it is the runner's to remove, who finds it by its name.
+//
+// In the child, before either function: setsid() was called, the process stands in the group
 // of helpers, its signal mask is empty and its handlers are the defaults, SIGPIPE is ignored, its
 // name is "mt-supervisor", and every fd that is not named below (other runs', the runner's sockets
 // and epoll) has been closed. The child shares the runner's private mount namespace; nothing of a
@@ -29,7 +36,8 @@
 
 // What the runner made for one run. All fds are CLOEXEC and the supervisor's own from now on.
 typedef struct mt_run_resources {
-    const char *run_id;
+    const char *run_id;  // NULL while it is a spare
+    const char *place;   // what cgroup and scratch folder are called
     uint32_t block;      // number of the uid block
     int block_lock_fd;   // holds its lock as long as it is open: keep it to the end
     uint32_t uid_base;   // first of its 65,536 ids, uids and gids alike
@@ -43,9 +51,11 @@ typedef struct mt_run_resources {
     int journal_read_fd;               // the same file for reading (mt_journal_reader_new)
     int image_fd;                      // O_PATH, IMAGES/<digest>/root, in this mount namespace
     int layer_fds[MT_PLAN_LAYERS_MAX]; // O_PATH, in the plan's order
-    int vfs_fds[MT_PLAN_MOUNTS_MAX];   // O_PATH, STATE/vfs/<id>/files, in the plan's order
+    uint32_t layer_count;
+    int vfs_fds[MT_PLAN_MOUNTS_MAX]; // O_PATH, STATE/vfs/<id>/files, in the plan's order
     int scratch_fd; // O_PATH folder with `upper` and `work` owned by uid_base; -1: make a tmpfs
-                    // of limits.disk_bytes instead
+                    // of tmpfs_bytes instead
+    uint64_t tmpfs_bytes;
     uint64_t scratch_subvolume; // 0 with a tmpfs
     int disk_usage_fd;          // for mt_scratch_met(); -1 with a tmpfs or where it cannot be known
     mt_cgroup *cgroup;
@@ -60,3 +70,16 @@ typedef struct mt_run_resources {
 
 // Runs the supervisor of one run to its end and leaves the process.
 MT_NORETURN void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res);
+
+// --- spares --------------------------------------------------------------------------------------
+
+enum { MT_HANDOVER_PLAN_MAX = 64 << 10 }; // bytes of a plan that may be handed to a spare
+
+// Makes the machine as far as it goes and waits for a run on the socket (SOCK_SEQPACKET), which may
+// come at any time. res has what belongs to no run: folder, journal, vfs_fds and listen_fd are
+// not there yet.
+MT_NORETURN void mt_supervisor_spare(mt_run_resources *res, int socket);
+// In the runner: gives a run to a spare. res has what the spare lacks; nothing of it is closed.
+// 0 or negative errno; then the spare has got nothing and is of no more use.
+int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
+                            const mt_run_resources *res, uint32_t mount_count);

@@ -256,6 +256,7 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
         goto fail;
     r->run_dir = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *res = (mt_run_resources){.run_id = r->id,
+                              .place = r->id,
                               .block = BLOCK,
                               .block_lock_fd = -1,
                               .disk_usage_fd = -1,

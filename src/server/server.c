@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+// VALUES_MAX: of one body. A value that takes two bytes there takes some eighty here.
+enum { VALUES_MAX = 256 << 10 };
 enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
 
 typedef struct job {
@@ -176,6 +178,7 @@ static int run_handler(job *j)
         mt_json_limits limits = MT_JSON_LIMITS_INIT;
 
         limits.bytes = j->route->max_body;
+        limits.values = VALUES_MAX;
         if (mt_json_parse(body.data, body.len, &limits, &j->req.body, &j->err) < 0)
             return -1;
     }

@@ -291,6 +291,10 @@ class Runner:
             time.sleep(0.005)
         raise TimeoutError("no supervisor")
 
+    def place(self, run_id):
+        """What its control groups and scratch folder are called: a spare's are not its own id."""
+        return next(r["name"] for r in self.journal(run_id) if r["type"] == "made" and r["kind"] == "cgroup")
+
     def terminate(self, run_id, by="tester"):
         link = self.attach(run_id)
         link.send(TERMINATE, text(by))
@@ -299,9 +303,19 @@ class Runner:
     def sweep(self, run_id, forget=False):
         self.link.ask(SWEEP, text(run_id) + struct.pack("<?", forget))
 
+    def of_groups(self, pattern):
+        """What is there in the instance's control groups, of whatever hierarchy."""
+        roots = [Path("/sys/fs/cgroup"), *(p for p in Path("/sys/fs/cgroup").iterdir() if p.is_dir())]
+        parents = [r / f"maitento-{self.instance}" for r in roots]
+        return [p for r in parents if r.is_dir() for p in ([r] if pattern == "." else r.glob(pattern))]
+
     def groups(self):
-        """Control groups of this instance's runs."""
-        return [p for p in Path("/sys/fs/cgroup").glob(f"**/maitento-{self.instance}/*-*-*-*-*")]
+        """Control groups of runs that were not made ahead."""
+        return self.of_groups("*-*-*-*-*")
+
+    def spare_groups(self):
+        """Names of those made ahead, whether a run has them by now or not."""
+        return {p.name for p in self.of_groups("spare-*")}
 
     def stop(self, sig=signal.SIGTERM):
         if self.process and self.process.poll() is None:
