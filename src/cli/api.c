@@ -320,11 +320,11 @@ int api_post_patiently(cli *c, const char *path, const char *key, const mt_json 
 
 // --- ids of runs ---
 
-static bool is_hex_ending(const char *word)
+bool api_is_ending(const char *word)
 {
     size_t len = strlen(word);
 
-    return len >= 6 && len <= MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
+    return len >= 6 && len < MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
 }
 
 static int last_run(cli *c, char **ret, mt_err **err)
@@ -368,7 +368,7 @@ int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
 
     if (mt_streq(word, "@last"))
         return last_run(c, ret, err);
-    if (mt_is_id(mt_str_of(word)) || !is_hex_ending(word)) {
+    if (mt_is_id(mt_str_of(word)) || !api_is_ending(word)) {
         *ret = xstrdup(word); // the server says what is wrong with it
         if (word[0] && !strchr(word, '/'))
             return 0;
