@@ -192,7 +192,9 @@ class Server:
         if not self.key:
             self.make_key()
         path = f"{Path(program('mt')).parent}:{os.environ.get('PATH', '')}"
-        return {"PATH": path, "MAITENTO_URL": self.url, "MAITENTO_API_KEY": self.key}
+        python = [str(ROOT / "sdk" / "python"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"PATH": path, "MAITENTO_URL": self.url, "MAITENTO_API_KEY": self.key,
+                "PYTHONPATH": os.pathsep.join(python)}
 
     # ---- the end ----
 

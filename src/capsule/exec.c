@@ -307,7 +307,7 @@ int mt_exec_build(const mt_exec_spec *spec, mt_exec_block *ret, mt_err **err)
     mt_buf_clear(&ret->text);
     ret->argc = ret->envc = 0;
     add(ret, "/bin/bash");
-    add(ret, spec->user->home);
+    add(ret, spec->working_directory ? spec->working_directory : spec->user->home);
     add_argv(ret, spec);
     add_environment(ret, spec);
     if (ret->strings.failed || ret->text.failed)

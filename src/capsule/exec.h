@@ -55,6 +55,7 @@ typedef struct mt_exec_spec {
     uint32_t argument_count;
     const mt_exec_user *user;
     const char *path;                   // of the login
+    const char *working_directory;      // NULL: the user's home
     const char *namespace_name;         // NULL: MAITENTO_NAMESPACE is not set
     const mt_exec_setting *environment; // wins over all of the above; of two with a key the later
     uint32_t environment_count;

@@ -13,6 +13,7 @@ static void read_all(const mt_frame *f)
     mt_str text;
     bool forget;
     uint64_t seq;
+    int64_t ms, ns;
 
     (void)mt_get_info(f, &info, a);
     (void)mt_get_run_id(f, id);
@@ -20,6 +21,8 @@ static void read_all(const mt_frame *f)
     (void)mt_get_sweep(f, id, &forget);
     (void)mt_get_attach(f, &seq);
     (void)mt_get_terminate(f, &text);
+    (void)mt_get_cancel(f, id, &text);
+    (void)mt_get_extend(f, &ms, &ns);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -39,7 +39,8 @@ static void decode_body(const uint8_t *data, size_t size)
     if (b.failed || mt_record_decode(b.data, b.len, &record) <= 0)
         return;
     // What was accepted can be written again and is then read as the same length.
-    if (record.type >= MT_REC_BOOT && record.type <= MT_REC_CLOSED &&
+    if (((record.type >= MT_REC_BOOT && record.type <= MT_REC_CLOSED) ||
+         (record.type >= MT_REC_COMMAND_STARTED && record.type <= MT_REC_EXTENDED)) &&
         (mt_record_encode(&record, &again) < 0 || again.len != b.len))
         abort();
 }

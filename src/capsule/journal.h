@@ -74,6 +74,10 @@ typedef enum mt_record_type {
     MT_REC_ENDING = 9,          // ending: the first reason to end; teardown begins
     MT_REC_ENDED = 10,          // ended: final; nothing of a run's story comes after it
     MT_REC_CLOSED = 11,         // -: the runner has removed everything; a sweep need not look
+
+    MT_REC_COMMAND_STARTED = 32, // command_started
+    MT_REC_COMMAND_ENDED = 33,   // command_ended; every command that was sent gets exactly one
+    MT_REC_EXTENDED = 34,        // extended: the run's longest life was changed
 } mt_record_type;
 
 typedef enum mt_run_resource {
@@ -94,6 +98,32 @@ typedef struct mt_ended {
     uint64_t memory_peak;    // bytes; 0 when unknown
     uint64_t cpu_us;         // 0 when unknown
 } mt_ended;
+
+typedef enum mt_command_status { // MT_COMMAND_STATUSES in the API's words
+    MT_COMMAND_QUEUED,
+    MT_COMMAND_RUNNING,
+    MT_COMMAND_FINISHED, // exit code 0
+    MT_COMMAND_ERROR,    // another exit code, a signal, out of its time, could not be started
+    MT_COMMAND_ABORTED,  // the run ended first
+    MT_COMMAND_STATUS_COUNT,
+} mt_command_status;
+const char *mt_command_status_word(mt_command_status s); // "Queued", …; "?" for what is none
+
+typedef struct mt_command_ended {
+    mt_str id;
+    mt_command_status status; // FINISHED, ERROR or ABORTED
+    mt_end_reason reason;     // EXITED SIGNALED TIMEOUT OUT_OF_MEMORY TERMINATED (cancelled)
+                              // START_FAILED (no such user or folder) RUN_ENDED (aborted)
+    int32_t exit_code;        // 128 + n for signals, 143 or 137 out of time; -1 never started
+    int64_t limit_ms;         // of a timeout: which; else 0
+    uint32_t signal;          // of `signaled`; else 0
+    uint32_t limits_reached;  // MT_LIMIT_…
+    // Of each stream, what the command itself wrote: the spool's first so many bytes, and how many
+    // characters they are (bytes that are no UTF-8 count one each).
+    uint64_t out_bytes, err_bytes;
+    uint64_t out_chars, err_chars;
+    mt_str details; // sentence; empty where the exit code says all
+} mt_command_ended;
 
 // One record, decoded. Texts are slices of the bytes it was decoded from (or of the writer's).
 typedef struct mt_record {
@@ -128,6 +158,14 @@ typedef struct mt_record {
             mt_end_reason reason;
         } ending;
         mt_ended ended;
+        struct {
+            mt_str id;
+        } command_started;
+        mt_command_ended command_ended;
+        struct {
+            int64_t max_duration_ms;
+            int64_t deadline_ns; // CLOCK_BOOTTIME
+        } extended;
     };
 } mt_record;
 

@@ -41,6 +41,21 @@ static void keep(mt_tail *t, const char *data, size_t len)
         t->at -= t->cap;
 }
 
+// Most output is ASCII, which is counted eight bytes at a time.
+static size_t ascii_words(const char *data, size_t len)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= len; i += 8) {
+        uint64_t word;
+
+        memcpy(&word, data + i, 8);
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    return i;
+}
+
 static void count_whole(mt_tail *t, const char *data, size_t len)
 {
     size_t i = 0;
@@ -48,8 +63,14 @@ static void count_whole(mt_tail *t, const char *data, size_t len)
     while (i < len) {
         uint32_t c;
         bool cut = false;
-        size_t n = mt_utf8_decode(data + i, len - i, &c, &cut);
+        size_t n = ascii_words(data + i, len - i);
 
+        if (n) {
+            t->chars += n;
+            i += n;
+            continue;
+        }
+        n = mt_utf8_decode(data + i, len - i, &c, &cut);
         if (n == 0 && cut) {
             t->carry_len = len - i;
             memcpy(t->carry, data + i, t->carry_len);

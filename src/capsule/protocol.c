@@ -164,6 +164,29 @@ int mt_put_terminate(mt_buf *b, const char *by)
     return frame_end(b, start);
 }
 
+int mt_put_exec(mt_buf *b, mt_str encoded_command)
+{
+    return mt_frame_put(b, MT_FRAME_EXEC, 0, encoded_command.data, encoded_command.len);
+}
+
+int mt_put_cancel(mt_buf *b, const char *command_id, const char *by)
+{
+    size_t start = frame_begin(b, MT_FRAME_CANCEL, 0);
+
+    mt_wire_put_text(b, command_id);
+    mt_wire_put_bytes(b, by, MT_MIN(strlen(by), (size_t)BY_MAX));
+    return frame_end(b, start);
+}
+
+int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns)
+{
+    size_t start = frame_begin(b, MT_FRAME_EXTEND, 0);
+
+    mt_wire_put_i64(b, max_duration_ms);
+    mt_wire_put_i64(b, deadline_ns);
+    return frame_end(b, start);
+}
+
 static mt_wire_reader payload(const mt_frame *f)
 {
     return mt_wire_reader_of(f->payload, f->payload_len);
@@ -292,5 +315,23 @@ int mt_get_terminate(const mt_frame *f, mt_str *ret_by)
     mt_wire_reader r = payload(f);
 
     *ret_by = mt_wire_get_bytes(&r, BY_MAX);
+    return verdict(&r);
+}
+
+int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by)
+{
+    mt_wire_reader r = payload(f);
+
+    take_id(&r, ret_command_id);
+    *ret_by = mt_wire_get_bytes(&r, BY_MAX);
+    return verdict(&r);
+}
+
+int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_max_duration_ms = mt_wire_get_i64(&r);
+    *ret_deadline_ns = mt_wire_get_i64(&r);
     return verdict(&r);
 }

@@ -17,6 +17,12 @@
 // (b) server -> supervisor (STATE/runs/<run id>/sock; same peers):
 //       ATTACH after ->     RECORD… each journal record with a number above `after`, then live ones
 //       TERMINATE by ->     (no reply: ENDING and ENDED records tell)
+//       EXEC command ->     (no reply: COMMAND_STARTED and COMMAND_ENDED records tell). A command
+//                           whose id the supervisor has seen is dropped: never twice. Accepted
+//                           while the run is starting; commands run in the order in which they
+//                           came.
+//       CANCEL id, by ->    ends that command (queued: at once; running: SIGTERM, 1 s, SIGKILL)
+//       EXTEND ms, ns ->    a new longest life and its moment; an EXTENDED record tells
 //     A supervisor that has sent the `ended` record waits at most 5 s for the server to close.
 //     When the socket refuses (the supervisor is gone), the journal file has the rest of the story.
 //     Connect through /proc/self/fd/N/sock of the opened folder: a long state path does not fit in
@@ -31,7 +37,8 @@ enum {
     MT_FRAME_HEADER = 10,
     MT_FRAME_RUNNER_MAX = (12 << 20) + 4096, // to the runner: a plan and its frame
     MT_FRAME_REPLY_MAX = 8 << 20,            // from the runner: INFO with its images
-    MT_FRAME_SUPERVISOR_MAX = 128 << 10,     // both ways on a run's socket
+    MT_FRAME_SUPERVISOR_MAX = 128 << 10,     // from a supervisor
+    MT_FRAME_EXEC_MAX = 24 << 20,            // to a supervisor: a command and its frame
 };
 
 typedef enum mt_frame_type {
@@ -47,7 +54,9 @@ typedef enum mt_frame_type {
     MT_FRAME_ATTACH = 32,
     MT_FRAME_RECORD = 33, // payload: one record of the journal exactly as in the file
     MT_FRAME_TERMINATE = 34,
-    // 35 EXEC, 36 SIGNAL, 37 EXTEND, 38 EXEC_CANCEL are kept for commands.
+    MT_FRAME_EXEC = 35,   // payload: capsule/command.h
+    MT_FRAME_EXTEND = 37, // 36 is kept
+    MT_FRAME_CANCEL = 38,
 } mt_frame_type;
 
 typedef struct mt_frame {
@@ -103,6 +112,9 @@ int mt_put_gone(mt_buf *b, const char *run_id);
 int mt_put_attach(mt_buf *b, uint64_t after_seq);
 int mt_put_record(mt_buf *b, mt_str record_frame);
 int mt_put_terminate(mt_buf *b, const char *by);
+int mt_put_exec(mt_buf *b, mt_str encoded_command);
+int mt_put_cancel(mt_buf *b, const char *command_id, const char *by);
+int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns);
 
 // Each reads the payload of its frame: 0, or -EBADMSG. Slices point into the payload; lists go into
 // the arena.
@@ -112,3 +124,5 @@ int mt_get_failed(const mt_frame *f, mt_code *ret_code, mt_str *ret_sentence);
 int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
+int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);
+int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns);

@@ -15,6 +15,11 @@ static const char *const end_words[] = {
     MT_END_REASONS(WORD)
 #undef WORD
 };
+static const char *const command_words[] = {
+    [MT_COMMAND_QUEUED] = "Queued",     [MT_COMMAND_RUNNING] = "Running",
+    [MT_COMMAND_FINISHED] = "Finished", [MT_COMMAND_ERROR] = "Error",
+    [MT_COMMAND_ABORTED] = "Aborted",
+};
 
 const char *mt_run_status_word(mt_run_status s)
 {
@@ -24,6 +29,11 @@ const char *mt_run_status_word(mt_run_status s)
 const char *mt_end_reason_word(mt_end_reason r)
 {
     return (unsigned)r < MT_ARRAY_SIZE(end_words) ? end_words[r] : "?";
+}
+
+const char *mt_command_status_word(mt_command_status s)
+{
+    return (unsigned)s < MT_ARRAY_SIZE(command_words) ? command_words[s] : "?";
 }
 
 bool mt_run_status_parse(mt_str word, mt_run_status *ret)
@@ -95,6 +105,22 @@ static void put_ended(mt_buf *b, const mt_ended *e)
     mt_wire_put_u64(b, e->cpu_us);
 }
 
+static void put_command_ended(mt_buf *b, const mt_command_ended *e)
+{
+    put_name(b, e->id);
+    mt_wire_put_u8(b, (uint8_t)e->status);
+    mt_wire_put_u8(b, (uint8_t)e->reason);
+    mt_wire_put_u32(b, (uint32_t)e->exit_code);
+    mt_wire_put_i64(b, e->limit_ms);
+    mt_wire_put_u32(b, e->signal);
+    mt_wire_put_u32(b, e->limits_reached);
+    mt_wire_put_u64(b, e->out_bytes);
+    mt_wire_put_u64(b, e->err_bytes);
+    mt_wire_put_u64(b, e->out_chars);
+    mt_wire_put_u64(b, e->err_chars);
+    put_cut(b, e->details);
+}
+
 static void put_payload(mt_buf *b, const mt_record *r)
 {
     switch (r->type) {
@@ -126,6 +152,16 @@ static void put_payload(mt_buf *b, const mt_record *r)
         break;
     case MT_REC_ENDED:
         put_ended(b, &r->ended);
+        break;
+    case MT_REC_COMMAND_STARTED:
+        put_name(b, r->command_started.id);
+        break;
+    case MT_REC_COMMAND_ENDED:
+        put_command_ended(b, &r->command_ended);
+        break;
+    case MT_REC_EXTENDED:
+        mt_wire_put_i64(b, r->extended.max_duration_ms);
+        mt_wire_put_i64(b, r->extended.deadline_ns);
         break;
     case MT_REC_READY:
     case MT_REC_CLOSED:
@@ -183,6 +219,28 @@ static void get_ended(mt_wire_reader *r, mt_ended *e)
     e->cpu_us = mt_wire_get_u64(r);
 }
 
+// A command's end is one of three; what waits or runs has no such record.
+static void get_command_ended(mt_wire_reader *r, mt_command_ended *e)
+{
+    uint8_t status;
+
+    e->id = mt_wire_get_bytes(r, 1024);
+    status = mt_wire_get_u8(r);
+    if (status < MT_COMMAND_FINISHED || status >= MT_COMMAND_STATUS_COUNT)
+        mt_wire_fail(r);
+    e->status = (mt_command_status)status;
+    e->reason = get_reason(r);
+    e->exit_code = (int32_t)mt_wire_get_u32(r);
+    e->limit_ms = mt_wire_get_i64(r);
+    e->signal = mt_wire_get_u32(r);
+    e->limits_reached = mt_wire_get_u32(r);
+    e->out_bytes = mt_wire_get_u64(r);
+    e->err_bytes = mt_wire_get_u64(r);
+    e->out_chars = mt_wire_get_u64(r);
+    e->err_chars = mt_wire_get_u64(r);
+    e->details = mt_wire_get_bytes(r, MT_RECORD_TEXT_MAX);
+}
+
 static void get_payload(mt_wire_reader *r, mt_record *ret)
 {
     switch (ret->type) {
@@ -214,6 +272,16 @@ static void get_payload(mt_wire_reader *r, mt_record *ret)
         break;
     case MT_REC_ENDED:
         get_ended(r, &ret->ended);
+        break;
+    case MT_REC_COMMAND_STARTED:
+        ret->command_started.id = mt_wire_get_bytes(r, 1024);
+        break;
+    case MT_REC_COMMAND_ENDED:
+        get_command_ended(r, &ret->command_ended);
+        break;
+    case MT_REC_EXTENDED:
+        ret->extended.max_duration_ms = mt_wire_get_i64(r);
+        ret->extended.deadline_ns = mt_wire_get_i64(r);
         break;
     case MT_REC_READY:
     case MT_REC_CLOSED:

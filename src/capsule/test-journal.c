@@ -172,6 +172,47 @@ static void test_unknown_type(void)
     CHECK_INT(mt_record_decode(b.data, b.len - 1, &back), 0);
 }
 
+static void test_command_records(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
+    mt_record r = {.seq = 1,
+                   .time_us = 2,
+                   .type = MT_REC_COMMAND_ENDED,
+                   .command_ended = {.id = MT_STR("0192f3a1-0000-7000-8000-000000000001"),
+                                     .status = MT_COMMAND_ERROR,
+                                     .reason = MT_END_TIMEOUT,
+                                     .exit_code = -1,
+                                     .limit_ms = 60000,
+                                     .limits_reached = MT_LIMIT_MEMORY,
+                                     .out_bytes = 1ull << 40,
+                                     .err_chars = 7,
+                                     .details = MT_STR("out of time after 60 s")}};
+    mt_record back;
+
+    CHECK_INT(mt_record_encode(&r, &b), 0);
+    CHECK_INT(mt_record_decode(b.data, b.len, &back), b.len);
+    CHECK(mt_str_eq(back.command_ended.id, "0192f3a1-0000-7000-8000-000000000001"));
+    CHECK_INT(back.command_ended.status, MT_COMMAND_ERROR);
+    CHECK_INT(back.command_ended.exit_code, -1);
+    CHECK_INT(back.command_ended.limit_ms, 60000);
+    CHECK_INT(back.command_ended.out_bytes, 1ll << 40);
+    CHECK_INT(back.command_ended.err_chars, 7);
+    CHECK(mt_str_eq(back.command_ended.details, "out of time after 60 s"));
+    // A command that runs has no end.
+    r.command_ended.status = MT_COMMAND_RUNNING;
+    mt_buf_clear(&b);
+    (void)mt_record_encode(&r, &b);
+    CHECK_INT(mt_record_decode(b.data, b.len, &back), -EBADMSG);
+    r = (mt_record){.seq = 1,
+                    .time_us = 2,
+                    .type = MT_REC_EXTENDED,
+                    .extended = {.max_duration_ms = 5, .deadline_ns = -6}};
+    mt_buf_clear(&b);
+    (void)mt_record_encode(&r, &b);
+    CHECK_INT(mt_record_decode(b.data, b.len, &back), b.len);
+    CHECK_INT(back.extended.deadline_ns, -6);
+}
+
 static void test_words(void)
 {
     mt_end_reason reason;
@@ -183,6 +224,8 @@ static void test_words(void)
     CHECK(mt_end_reason_parse(MT_STR("nodeLost"), &reason) && reason == MT_END_NODE_LOST);
     CHECK(mt_run_status_parse(MT_STR("Error"), &status) && status == MT_RUN_ERROR);
     CHECK(!mt_run_status_parse(MT_STR("error"), &status));
+    CHECK_STR(mt_command_status_word(MT_COMMAND_ABORTED), "Aborted");
+    CHECK_STR(mt_command_status_word(MT_COMMAND_STATUS_COUNT), "?");
 }
 
 int main(void)
@@ -198,6 +241,7 @@ int main(void)
     test_damage();
     test_long_text();
     test_unknown_type();
+    test_command_records();
     test_words();
     (void)snprintf(command, sizeof(command), "rm -r %s", folder);
     (void)!system(command);

@@ -96,6 +96,38 @@ static void test_small_ones(void)
     CHECK(mt_str_eq(text, "ada"));
 }
 
+static void test_commands(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
+    int64_t ms, ns;
+    char id[37];
+    mt_str text;
+    mt_frame f;
+
+    (void)mt_put_exec(&b, MT_STR("bytes"));
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_EXEC);
+    CHECK(f.payload_len == 5 && memcmp(f.payload, "bytes", 5) == 0);
+    mt_buf_clear(&b);
+    (void)mt_put_cancel(&b, ID, "ada");
+    f = parse(&b);
+    CHECK_INT(mt_get_cancel(&f, id, &text), 0);
+    CHECK_STR(id, ID);
+    CHECK(mt_str_eq(text, "ada"));
+    mt_buf_clear(&b);
+    (void)mt_put_cancel(&b, "no id", "ada");
+    f = parse(&b);
+    CHECK_INT(mt_get_cancel(&f, id, &text), -EBADMSG);
+    mt_buf_clear(&b);
+    (void)mt_put_extend(&b, 600000, 1ll << 40);
+    f = parse(&b);
+    CHECK_INT(mt_get_extend(&f, &ms, &ns), 0);
+    CHECK_INT(ms, 600000);
+    CHECK_INT(ns, 1ll << 40);
+    f.payload_len--;
+    CHECK_INT(mt_get_extend(&f, &ms, &ns), -EBADMSG);
+}
+
 static void test_framing(void)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
@@ -118,6 +150,7 @@ int main(void)
 {
     test_info();
     test_small_ones();
+    test_commands();
     test_framing();
     return TAP_DONE();
 }

@@ -336,11 +336,11 @@ int api_post_patiently(cli *c, const char *path, const char *key, const mt_json 
 
 // --- ids of runs ---
 
-static bool is_hex_ending(const char *word)
+bool api_is_ending(const char *word)
 {
     size_t len = strlen(word);
 
-    return len >= 6 && len <= MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
+    return len >= 6 && len < MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
 }
 
 static int last_run(cli *c, char **ret, mt_err **err)
@@ -385,7 +385,7 @@ int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
             c, err,
             "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
             word);
-    if (!mt_is_id(mt_str_of(word)) && is_hex_ending(word))
+    if (!mt_is_id(mt_str_of(word)) && api_is_ending(word))
         return run_by_ending(c, word, ret, err);
     *ret = xstrdup(word); // the server says what is wrong with it
     return 0;

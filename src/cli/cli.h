@@ -33,6 +33,9 @@ typedef struct cli_command {
     const char *example;
     const cli_option *options; // NULL: only those that every command has
     int (*run)(cli *c, mt_err **err);
+    // Its exit status is that of a command in a capsule: failures of mt itself are CLI_OWN_FAILURE.
+    // "": always, else when that option is given; not with --json.
+    const char *passes_code;
 } cli_command;
 
 typedef struct cli_group {
@@ -44,8 +47,8 @@ extern const cli_group cli_groups[]; // title NULL at the end
 extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
     cli_vfs_commands[], cli_file_commands[], cli_copy_commands[], cli_project_commands[],
-    cli_capsule_commands[], cli_run_commands[], cli_image_commands[], cli_doctor_commands[],
-    cli_help_commands[];
+    cli_capsule_commands[], cli_run_commands[], cli_command_commands[], cli_image_commands[],
+    cli_doctor_commands[], cli_help_commands[];
 
 const cli_command *cli_command_find(const char *name);
 const char *cli_command_nearest(const char *name);
@@ -62,6 +65,7 @@ struct cli {
     const cli_command *command;
     char **args; // the words that are no options
     int arg_count;
+    int words_from; // the first of them that came after "--"; arg_count without one
     struct cli_given {
         const cli_option *option;
         const char *value;
@@ -80,6 +84,9 @@ struct cli {
     const char *ns_source;
 };
 
+// Exit statuses where a command's own is passed through: as env and timeout have them.
+enum { CLI_TIME_OUT = 124, CLI_OWN_FAILURE = 125 };
+
 extern volatile int cli_interrupted; // the signal that asked to stop, 0 so far
 
 // Parses the words after "mt". 0, or -1 with *err and c->usage set.
@@ -91,7 +98,10 @@ bool cli_flag(const cli *c, const char *name);
 const char *cli_opt_next(const cli *c, const char *name, int *at);
 const char *cli_arg(const cli *c, int i);                                  // NULL past the end
 int cli_usage(cli *c, mt_err **err, const char *fmt, ...) MT_PRINTF(3, 4); // -1
+// Repeated --OPTION NAME=VALUE as an object; NULL in *ret when none was given.
+int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err);
 // "hh:mm:ss", "90s", "5m", "2h", "1d" as "hh:mm:ss"; NULL with *err set.
+// option: its name for the sentence, NULL for an argument.
 char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
 
 // --- settings ---
@@ -131,6 +141,8 @@ bool cli_back_off(int n);
 bool cli_sleep_ms(int64_t ms);
 // A run's id from what the user wrote: a whole one, the ending of one, "@last".
 int api_run_id(cli *c, const char *word, char **ret, mt_err **err);
+// Whether the word can only be the ending of an id.
+bool api_is_ending(const char *word);
 
 // --- output ---
 

@@ -69,33 +69,6 @@ static int run_get(cli *c, mt_err **err)
 
 // --- start ---
 
-// Repeated --OPTION NAME=VALUE as an object; NULL in *ret when none was given.
-static int pairs(cli *c, const char *option, mt_json **ret, mt_err **err)
-{
-    mt_json *v = NULL;
-    const char *text;
-
-    for (int at = 0; (text = cli_opt_next(c, option, &at)) != NULL;) {
-        const char *equals = strchr(text, '=');
-
-        if (!equals || equals == text) {
-            (void)mt_json_unref(v);
-            return cli_usage(c, err, "--%s is NAME=VALUE, not '%.60s'", option,
-                             equals ? "=…" : text);
-        }
-        if (!mt_utf8_valid(text, strlen(text))) {
-            (void)mt_json_unref(v);
-            return cli_usage(c, err, "--%s '%.60s' is not UTF-8", option, text);
-        }
-        if (!v)
-            v = mt_json_new_object();
-        (void)mt_json_set_str(v, (mt_str){text, (size_t)(equals - text)},
-                              mt_json_new_text(equals + 1));
-    }
-    *ret = v;
-    return 0;
-}
-
 // The body of a start; NULL where all is as the capsule says.
 static int start_body(cli *c, mt_json **ret, mt_err **err)
 {
@@ -105,7 +78,7 @@ static int start_body(cli *c, mt_json **ret, mt_err **err)
     uint64_t number = 0;
 
     if ((longest && !duration) || (version && check_version(c, version, &number, err) < 0) ||
-        pairs(c, "env", &environment, err) < 0 || pairs(c, "label", &labels, err) < 0)
+        cli_pairs(c, "env", &environment, err) < 0 || cli_pairs(c, "label", &labels, err) < 0)
         return -1;
     if (version)
         (void)mt_json_set(body, "version", mt_json_new_int((int64_t)number));

@@ -213,8 +213,6 @@ static int run_get(cli *c, mt_err **err)
 
 // --- wait ---
 
-enum { EXIT_TIME_OUT = 124 };
-
 static int run_await(cli *c, mt_err **err)
 {
     const char *until = cli_opt(c, "until"), *timeout = cli_opt(c, "timeout");
@@ -241,7 +239,7 @@ static int run_await(cli *c, mt_err **err)
         return -1;
     if (r > 0) {
         cli_warn(c, "run %s is still %s after %s", id, cli_text(run, "status"), duration);
-        return EXIT_TIME_OUT;
+        return CLI_TIME_OUT;
     }
     if (!c->json)
         (void)printf("%s\n", cli_text(run, "status"));
@@ -268,6 +266,28 @@ static int run_terminate(cli *c, mt_err **err)
         (void)mt_json_append(all, run);
     }
     return c->json ? cli_print_json(c->arg_count == 1 ? mt_json_at(all, 0) : all, err) : 0;
+}
+
+// --- a longer life ---
+
+static int run_extend(cli *c, mt_err **err)
+{
+    _cleanup_free_ char *id = NULL, *path = NULL,
+                        *duration = cli_duration(c, NULL, cli_arg(c, 1), err);
+    _cleanup_json_ mt_json *body = NULL, *run = NULL;
+
+    if (!duration || api_run_id(c, cli_arg(c, 0), &id, err) < 0)
+        return -1;
+    path = api_path("/v1/capsule-runs/%s/extend", id);
+    body = mt_json_new_object();
+    (void)mt_json_set(body, "maxDuration", mt_json_new_text(duration));
+    if (api_post_patiently(c, path, NULL, body, &run, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(run, err);
+    cli_note(c, "run %s: at most %s, until %s", id, cli_text(run, "maxDuration"),
+             cli_time(run, "deadline"));
+    return 0;
 }
 
 static const cli_option list_options[] = {
@@ -299,5 +319,9 @@ const cli_command cli_run_commands[] = {
      RUN_DETAILS, "  mt capsule-run-await @last --timeout 5m", await_options, run_await},
     {"capsule-terminate", "RUN...", 1, -1, "stop runs, whatever they do", RUN_DETAILS,
      "  mt capsule-terminate @last", NULL, run_terminate},
+    {"capsule-extend", "RUN TIME", 2, 2, "give a run a new longest life",
+     "TIME is counted from the start of the run, as maxDuration is: \"hh:mm:ss\", 90s, 20m, "
+     "2h.\n" RUN_DETAILS,
+     "  mt capsule-extend @last 20m", NULL, run_extend},
     {NULL},
 };

@@ -17,6 +17,7 @@ const cli_group cli_groups[] = {
     {"Projects", cli_project_commands},
     {"Capsules", cli_capsule_commands},
     {"Runs of capsules", cli_run_commands},
+    {"Commands in runs", cli_command_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},
@@ -73,6 +74,13 @@ static bool reader_left(int e)
                           (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
 }
 
+static bool passes_code(const cli *c)
+{
+    const char *when = c->command ? c->command->passes_code : NULL;
+
+    return when && (!when[0] || cli_flag(c, when)) && !cli_flag(c, "json");
+}
+
 static int finish(const cli *c, int status, mt_err *err)
 {
     errno = 0;
@@ -86,7 +94,9 @@ static int finish(const cli *c, int status, mt_err *err)
     }
     if (status < 0) {
         cli_print_error(c, err);
-        status = cli_interrupted ? 128 + cli_interrupted : mt_code_exit(mt_err_code(err));
+        if (cli_interrupted)
+            return 128 + cli_interrupted;
+        return passes_code(c) ? CLI_OWN_FAILURE : mt_code_exit(mt_err_code(err));
     }
     return status;
 }

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 
@@ -169,6 +170,7 @@ int cli_parse(cli *c, int argc, char **argv, mt_err **err)
 
         if (!only_words && mt_streq(word, "--")) {
             only_words = true;
+            c->words_from = c->arg_count;
             continue;
         }
         if (!only_words && mt_starts_with(word, "--"))
@@ -180,6 +182,8 @@ int cli_parse(cli *c, int argc, char **argv, mt_err **err)
         if (r < 0)
             return r;
     }
+    if (!only_words)
+        c->words_from = c->arg_count;
     c->json = cli_flag(c, "json");
     c->quiet = cli_flag(c, "quiet");
     return check_count(c, err);
@@ -217,6 +221,32 @@ const char *cli_arg(const cli *c, int i)
     return i < c->arg_count ? c->args[i] : NULL;
 }
 
+int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err)
+{
+    mt_json *v = NULL;
+    const char *text;
+
+    for (int at = 0; (text = cli_opt_next(c, option, &at)) != NULL;) {
+        const char *equals = strchr(text, '=');
+
+        if (!equals || equals == text) {
+            (void)mt_json_unref(v);
+            return cli_usage(c, err, "--%s is NAME=VALUE, not '%.60s'", option,
+                             equals ? "=…" : text);
+        }
+        if (!mt_utf8_valid(text, strlen(text))) {
+            (void)mt_json_unref(v);
+            return cli_usage(c, err, "--%s '%.60s' is not UTF-8", option, text);
+        }
+        if (!v)
+            v = mt_json_new_object();
+        (void)mt_json_set_str(v, (mt_str){text, (size_t)(equals - text)},
+                              mt_json_new_text(equals + 1));
+    }
+    *ret = v;
+    return 0;
+}
+
 char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
 {
     static const char units[] = "smhd";
@@ -233,8 +263,8 @@ char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
         (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
         return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
     (void)cli_usage(c, err,
-                    "--%s '%.40s' is no duration above zero and below 9999 hours: write "
+                    "%s%s%s'%.40s' is no duration above zero and below 9999 hours: write "
                     "\"hh:mm:ss\", 90s, 5m, 2h or 1d",
-                    option, text);
+                    option ? "--" : "", option ? option : "", option ? " " : "", text);
     return NULL;
 }

@@ -68,7 +68,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *data)
     mt_str value;
 
     if (len > 5 && strncmp(line, "HTTP/", 5) == 0) { // of a proxy's or interim answer: again
-        a->has_length = false;
+        a->has_length = a->has_offset = false;
         keep(&a->content_type, MT_STR(""));
         keep(&a->retry_after, MT_STR(""));
     } else if (header_is(line, len, "Content-Type", &value)) {
@@ -77,6 +77,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *data)
         keep(&a->retry_after, value);
     } else if (header_is(line, len, "Content-Length", &value)) {
         a->has_length = mt_parse_u64(value, UINT64_MAX, &a->length);
+    } else if (header_is(line, len, "X-Maitento-Offset", &value)) {
+        a->has_offset = mt_parse_u64(value, INT64_MAX, &a->offset);
     }
     return len;
 }

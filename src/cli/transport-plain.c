@@ -26,6 +26,7 @@ static int on_head(mt_http_answer *a, void *data, mt_err **err)
 {
     call_state *s = data;
     transport_answer *answer = s->answer;
+    const char *offset = mt_http_answer_header(a, "X-Maitento-Offset");
 
     free(answer->content_type);
     free(answer->retry_after);
@@ -33,6 +34,7 @@ static int on_head(mt_http_answer *a, void *data, mt_err **err)
     answer->content_type = dup_header(a, "Content-Type");
     answer->retry_after = dup_header(a, "Retry-After");
     answer->has_length = mt_http_answer_length(a, &answer->length);
+    answer->has_offset = offset && mt_parse_u64(mt_str_of(offset), INT64_MAX, &answer->offset);
     if (!s->request->on_head || a->status < 200 || a->status > 299)
         return 0;
     return s->request->on_head(answer, s->request->data, err);

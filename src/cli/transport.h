@@ -15,6 +15,8 @@ typedef struct transport_answer {
     char *content_type, *retry_after;
     bool has_length;
     uint64_t length; // what Content-Length said
+    bool has_offset;
+    uint64_t offset; // what X-Maitento-Offset said: where the body begins
 } transport_answer;
 #define TRANSPORT_ANSWER_INIT \
     {                         \

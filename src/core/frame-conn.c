@@ -107,6 +107,19 @@ static bool receive(mt_frame_conn *c)
     }
 }
 
+// False when the connection is broken.
+static bool send_more(mt_frame_conn *c)
+{
+    if (flush(c) < 0)
+        return false;
+    if (c->out.len == 0 && c->events.drained) {
+        c->busy = true;
+        c->events.drained(c->data);
+        c->busy = false;
+    }
+    return true;
+}
+
 static void on_io(mt_io *io, uint32_t events, void *data)
 {
     mt_frame_conn *c = data;
@@ -114,9 +127,11 @@ static void on_io(mt_io *io, uint32_t events, void *data)
 
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         alive = receive(c);
+    if (alive && !c->closed && (events & EPOLLOUT))
+        alive = send_more(c);
     if (c->closed)
         destroy(c);
-    else if (!alive || ((events & EPOLLOUT) && flush(c) < 0))
+    else if (!alive)
         lost(c);
 }
 
@@ -151,6 +166,11 @@ int mt_frame_conn_open(mt_loop *loop, const char *path, size_t max_in,
     c->fd = MT_TAKE_FD(fd);
     *ret = c;
     return 0;
+}
+
+size_t mt_frame_conn_queued(const mt_frame_conn *c)
+{
+    return c->out.len;
 }
 
 int mt_frame_conn_send(mt_frame_conn *c, mt_buf *b)

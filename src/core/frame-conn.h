@@ -11,7 +11,8 @@ typedef struct mt_frame_conn mt_frame_conn;
 
 typedef struct mt_frame_conn_events {
     void (*frame)(const mt_frame *frame, void *data); // may close the connection
-    void (*closed)(void *data); // the peer left or broke the rules; the connection is already gone
+    void (*closed)(void *data);  // the peer left or broke the rules; the connection is already gone
+    void (*drained)(void *data); // what had to wait is sent; may be NULL, may close the connection
 } mt_frame_conn_events;
 
 // Connects to a Unix socket. 0, or the negative errno of connect(2). max_in bounds one frame.
@@ -20,4 +21,5 @@ int mt_frame_conn_open(mt_loop *loop, const char *path, size_t max_in,
 // Queues what is in b (and empties it). 0, or a negative errno when the queue is full: the caller
 // should close.
 int mt_frame_conn_send(mt_frame_conn *c, mt_buf *b);
-void mt_frame_conn_close(mt_frame_conn *c); // accepts NULL; no more events
+size_t mt_frame_conn_queued(const mt_frame_conn *c); // bytes that the peer has not taken yet
+void mt_frame_conn_close(mt_frame_conn *c);          // accepts NULL; no more events

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/run-story.h"
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "capsule/journal.h"
 #include "json/json.h"
@@ -10,9 +11,25 @@
 
 enum { SENTENCE_MAX = 8192 };
 
+static const char *command_ended(const mt_command_ended *c, char out[SENTENCE_MAX])
+{
+    char code[32] = "";
+
+    if (c->exit_code >= 0)
+        (void)snprintf(code, sizeof(code), ", exit code %d", c->exit_code);
+    (void)snprintf(out, SENTENCE_MAX, "command %.*s ended: %s, %s%s%s%.*s",
+                   (int)MT_MIN(c->id.len, (size_t)MT_ID_LEN), c->id.data,
+                   mt_command_status_word(c->status), mt_end_reason_word(c->reason), code,
+                   c->details.len ? ": " : "", (int)MT_MIN(c->details.len, (size_t)7000),
+                   c->details.data);
+    return out;
+}
+
 // One record as a sentence; NULL for what people need not see.
 static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
 {
+    char duration[MT_DURATION_TEXT];
+
     switch (r->type) {
     case MT_REC_PHASE:
         (void)snprintf(out, SENTENCE_MAX, "%.*s done in %.3f ms", (int)r->phase.name.len,
@@ -31,6 +48,17 @@ static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
     case MT_REC_NOTE:
         (void)snprintf(out, SENTENCE_MAX, "%.*s", (int)MT_MIN(r->note.text.len, (size_t)8000),
                        r->note.text.data);
+        return out;
+    case MT_REC_COMMAND_STARTED:
+        (void)snprintf(out, SENTENCE_MAX, "command %.*s started",
+                       (int)MT_MIN(r->command_started.id.len, (size_t)MT_ID_LEN),
+                       r->command_started.id.data);
+        return out;
+    case MT_REC_COMMAND_ENDED:
+        return command_ended(&r->command_ended, out);
+    case MT_REC_EXTENDED:
+        (void)snprintf(out, SENTENCE_MAX, "maxDuration is now %s",
+                       mt_duration_format(r->extended.max_duration_ms, duration));
         return out;
     case MT_REC_ENDING:
         (void)snprintf(out, SENTENCE_MAX, "ending: %s", mt_end_reason_word(r->ending.reason));

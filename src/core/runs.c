@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/frame-conn.h"
+#include "core/run-commands.h"
 #include "core/run-plan.h"
 
 #include <errno.h>
@@ -28,9 +29,13 @@ enum {
     APPLY_RETRY_MS = 1000,
     INFO_WAIT_MS = 2000,
     INFO_FRESH_US = 10 * 1000000,
+    TAIL_AT_ONCE = 8192, // longer output is read on a thread of its own
+    HELD_BYTES = 64 << 20,
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
 
+// What the commands that wait in one run may hold together.
+#define WAITING_BYTES    ((int64_t)256 << 20)
 #define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
 
 typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
@@ -48,6 +53,13 @@ typedef struct live {
     char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending; // the `ended` record is on its way to the store
+    mt_command_feed feed;
+    int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
+    // A command's output is being read for its record: what the journal tells after it waits here,
+    // as frames, so that the store gets everything in order.
+    bool reading;
+    uint64_t reading_seq;
+    mt_buf held;
     int tries;
     mt_frame_conn *conn;
     mt_timer *timer; // next try, or the deadline of a start that the runner never took
@@ -56,6 +68,7 @@ typedef struct live {
 struct mt_runs {
     mt_runs_options options;
     char *runner_socket;
+    mt_tail_reader *tails;
     live *buckets[BUCKETS];
     mt_frame_conn *runner;
     mt_timer *runner_timer;
@@ -120,6 +133,8 @@ static live *add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
     l->limits = *limits;
     l->plan.max = MT_FRAME_RUNNER_MAX;
     l->phases.max = 16384;
+    l->held.max = HELD_BYTES;
+    l->feed.behind = true;
     l->next = runs->buckets[b];
     runs->buckets[b] = l;
     return l;
@@ -136,6 +151,7 @@ static void forget(live *l)
     mt_timer_free(l->timer);
     mt_buf_done(&l->plan);
     mt_buf_done(&l->phases);
+    mt_buf_done(&l->held);
     free(l);
 }
 
@@ -160,6 +176,8 @@ static void on_applied(void *data)
         // The journal still has it: read it again when the store may be able to write.
         l->stored = 0;
         l->ending = false;
+        l->reading = false;
+        mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
         mt_frame_conn_close(MT_TAKE_PTR(l->conn));
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
@@ -193,8 +211,10 @@ static void apply(live *l, uint64_t seq, mt_run_change *change)
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
         a->ended = change->ended;
-        (void)mt_buf_addf(&phases, "[%s]", mt_buf_str(&l->phases));
-        change->phases = phases.failed ? NULL : mt_buf_str(&phases);
+        if (!change->command) {
+            (void)mt_buf_addf(&phases, "[%s]", mt_buf_str(&l->phases));
+            change->phases = phases.failed ? NULL : mt_buf_str(&phases);
+        }
         if (mt_store_run_apply(l->runs->options.store, l->id, (int64_t)seq, change, on_stored, a,
                                &err) == 0) {
             l->ending = l->ending || change->ended;
@@ -204,6 +224,7 @@ static void apply(live *l, uint64_t seq, mt_run_change *change)
     }
     mt_log(MT_LOG_ERROR, "cannot queue what happened to a run", {"run", l->id},
            {"error", mt_err_sentence(err)});
+    l->stored = 0;
     mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
 }
 
@@ -222,21 +243,6 @@ static void end_here(live *l, mt_end_reason reason, const char *sentence)
         apply(l, 0, &change);
 }
 
-static const char *limits_list(uint32_t bits, mt_buf *b)
-{
-    static const struct {
-        uint32_t bit;
-        const char *word;
-    } WORDS[] = {{MT_LIMIT_MEMORY, "memory"}, {MT_LIMIT_PIDS, "pids"}, {MT_LIMIT_DISK, "disk"}};
-
-    (void)mt_buf_addc(b, '[');
-    for (size_t i = 0; i < MT_ARRAY_SIZE(WORDS); i++)
-        if (bits & WORDS[i].bit)
-            (void)mt_buf_addf(b, "%s\"%s\"", b->len > 1 ? "," : "", WORDS[i].word);
-    (void)mt_buf_addc(b, ']');
-    return mt_buf_str(b);
-}
-
 static char *dup_clean(mt_str s)
 {
     return s.len ? mt_str_dup(s) : NULL;
@@ -253,7 +259,7 @@ static void apply_ended(live *l, const mt_record *r)
         .status = mt_run_status_word(e->status),
         .end_reason = mt_end_reason_word(e->reason),
         .failure_details = details ? details : "",
-        .limits_reached = limits_list(e->limits_reached, &limits),
+        .limits_reached = mt_limits_list(e->limits_reached, &limits),
         .terminated_by = by,
         .limit_ms = e->limit_ms,
         .signal = (int)e->signal,
@@ -267,26 +273,184 @@ static void apply_ended(live *l, const mt_record *r)
     apply(l, r->seq, &change);
 }
 
-static void on_record(live *l, const mt_record *r)
-{
-    if (r->type == MT_REC_PHASE) {
-        mt_jw w;
+// ---- commands ----
 
-        mt_jw_init(&w, &l->phases, 0);
-        if (l->phases.len)
-            (void)mt_buf_addc(&l->phases, ',');
-        mt_jw_begin_object(&w);
-        mt_jw_member_str(&w, "name", r->phase.name);
-        mt_jw_member_int(&w, "us", (int64_t)r->phase.us);
-        mt_jw_end_object(&w);
+static void apply_command_end(live *l, const mt_record *r, const mt_run_tail *standard,
+                              const mt_run_tail *error)
+{
+    mt_command_end end;
+    mt_run_change change = {.command = &end.change};
+
+    mt_command_end_fill(&end, r, standard, error);
+    l->stored = r->seq;
+    apply(l, r->seq, &change);
+    mt_command_end_done(&end);
+}
+
+static void follow_failed(live *l);
+static void on_record(live *l, const mt_record *r);
+
+// What was held back while an output was read, up to the next one that has to be read.
+static void on_held(live *l)
+{
+    size_t used = 0;
+
+    while (!l->reading && used < l->held.len) {
+        mt_record r;
+        ssize_t n = mt_record_decode(l->held.data + used, l->held.len - used, &r);
+
+        if (n <= 0)
+            break;
+        on_record(l, &r);
+        used += (size_t)n;
     }
+    if (l->reading)
+        mt_buf_consume(&l->held, used);
+    else
+        mt_buf_clear(&l->held);
+}
+
+struct tail_job {
+    mt_runs *runs;
+    char run_id[MT_ID_TEXT];
+    uint64_t seq;
+    mt_buf frame; // the record
+};
+
+static void tail_job_free(struct tail_job *job)
+{
+    mt_buf_done(&job->frame);
+    free(job);
+}
+
+// On the loop: the output of a command was read.
+static void on_tail(void *data, mt_run_tail *standard, mt_run_tail *error)
+{
+    struct tail_job *job = data;
+    live *l = find(job->runs, job->run_id);
+    mt_record r;
+
+    if (l && l->reading && l->reading_seq == job->seq) {
+        l->reading = false;
+        if (mt_record_decode(job->frame.data, job->frame.len, &r) > 0 && r.seq > l->stored)
+            apply_command_end(l, &r, standard, error);
+        on_held(l);
+        if (!l->reading && !l->conn && !l->ending)
+            follow_failed(l);
+    }
+    mt_run_tail_done(standard);
+    mt_run_tail_done(error);
+    tail_job_free(job);
+}
+
+static bool read_on_thread(live *l, const mt_record *r)
+{
+    const mt_command_ended *c = &r->command_ended;
+    mt_tail_request request = {.bytes = {c->out_bytes, c->err_bytes},
+                               .chars = {c->out_chars, c->err_chars},
+                               .done = on_tail};
+    struct tail_job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return false;
+    job->runs = l->runs;
+    job->seq = r->seq;
+    job->frame.max = MT_RECORD_BYTES_MAX;
+    memcpy(job->run_id, l->id, sizeof(job->run_id));
+    memcpy(request.run_id, l->id, sizeof(request.run_id));
+    (void)snprintf(request.command_id, sizeof(request.command_id), "%.*s",
+                   (int)MT_MIN(c->id.len, (size_t)MT_ID_LEN), c->id.data);
+    request.data = job;
+    if (mt_record_encode(r, &job->frame) < 0 || mt_tail_reader_add(l->runs->tails, &request) < 0) {
+        tail_job_free(job);
+        return false;
+    }
+    l->reading = true;
+    l->reading_seq = r->seq;
+    return true;
+}
+
+static void on_command_ended(live *l, const mt_record *r, bool here)
+{
+    const mt_command_ended *c = &r->command_ended;
+    char id[MT_ID_TEXT];
+    mt_run_tail tails[2];
+
+    if (!here && MT_MAX(c->out_bytes, c->err_bytes) > TAIL_AT_ONCE && read_on_thread(l, r))
+        return;
+    (void)snprintf(id, sizeof(id), "%.*s", (int)MT_MIN(c->id.len, (size_t)MT_ID_LEN), c->id.data);
+    mt_run_tail_read(l->runs->options.runs_dirfd, l->id, id, MT_STREAM_STANDARD, c->out_bytes,
+                     c->out_chars, &tails[0]);
+    mt_run_tail_read(l->runs->options.runs_dirfd, l->id, id, MT_STREAM_ERROR, c->err_bytes,
+                     c->err_chars, &tails[1]);
+    apply_command_end(l, r, &tails[0], &tails[1]);
+    mt_run_tail_done(&tails[0]);
+    mt_run_tail_done(&tails[1]);
+}
+
+static void on_command_started(live *l, const mt_record *r)
+{
+    char id[MT_ID_TEXT];
+    mt_command_change command = {.id = id, .started = true, .started_us = r->time_us};
+    mt_run_change change = {.command = &command};
+
+    (void)snprintf(id, sizeof(id), "%.*s",
+                   (int)MT_MIN(r->command_started.id.len, (size_t)MT_ID_LEN),
+                   r->command_started.id.data);
+    l->stored = r->seq;
+    apply(l, r->seq, &change);
+}
+
+static void on_extended(live *l, const mt_record *r)
+{
+    int64_t left_us = (r->extended.deadline_ns - mt_boottime_ns()) / 1000;
+    mt_run_change change = {.max_duration_ms = r->extended.max_duration_ms,
+                            .deadline = mt_now_us() + left_us};
+
+    if (l->extended_ms == r->extended.max_duration_ms)
+        l->extended_ms = 0;
+    l->stored = r->seq;
+    apply(l, r->seq, &change);
+}
+
+// ---- the records of a journal ----
+
+static void add_phase(live *l, const mt_record *r)
+{
+    mt_jw w;
+
+    mt_jw_init(&w, &l->phases, 0);
+    if (l->phases.len)
+        (void)mt_buf_addc(&l->phases, ',');
+    mt_jw_begin_object(&w);
+    mt_jw_member_str(&w, "name", r->phase.name);
+    mt_jw_member_int(&w, "us", (int64_t)r->phase.us);
+    mt_jw_end_object(&w);
+}
+
+static void on_ready(live *l, const mt_record *r)
+{
+    mt_run_change change = {.ready = true, .ready_us = r->time_us};
+
+    l->stored = r->seq;
+    apply(l, r->seq, &change);
+}
+
+// here: long outputs are read at once, too.
+static void take_record(live *l, const mt_record *r, bool here)
+{
+    if (r->type == MT_REC_PHASE)
+        add_phase(l, r);
     if (r->seq <= l->stored)
         return;
     if (r->type == MT_REC_READY) {
-        mt_run_change change = {.ready = true, .ready_us = r->time_us};
-
-        l->stored = r->seq;
-        apply(l, r->seq, &change);
+        on_ready(l, r);
+    } else if (r->type == MT_REC_COMMAND_STARTED) {
+        on_command_started(l, r);
+    } else if (r->type == MT_REC_COMMAND_ENDED) {
+        on_command_ended(l, r, here);
+    } else if (r->type == MT_REC_EXTENDED) {
+        on_extended(l, r);
     } else if (r->type == MT_REC_ENDED && !l->ending) {
         l->stored = r->seq;
         apply_ended(l, r);
@@ -295,6 +459,15 @@ static void on_record(live *l, const mt_record *r)
 
         mt_log(MT_LOG_INFO, "note of a run", {"run", l->id}, {"note", text});
     }
+}
+
+static void on_record(live *l, const mt_record *r)
+{
+    if (!l->reading)
+        take_record(l, r, false);
+    else if (mt_record_encode(r, &l->held) < 0)
+        // Too much waits: the journal has it all, and is read again from there.
+        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
 }
 
 // ---- the supervisor's socket, and the journal file behind it ----
@@ -312,8 +485,9 @@ static bool read_journal(live *l)
     if (fd < 0 || mt_journal_reader_new(fd, &reader, NULL) < 0)
         return false;
     mt_buf_clear(&l->phases);
+    mt_buf_clear(&l->held);
     while (!l->ending && mt_journal_next(reader, 0, &record, NULL, NULL) > 0)
-        on_record(l, &record);
+        take_record(l, &record, true);
     mt_journal_reader_free(reader);
     return l->ending;
 }
@@ -338,7 +512,8 @@ static void sweep(live *l)
 
 static void swept(live *l)
 {
-    if (read_journal(l) || l->ending)
+    // What is being read now comes first; then this is found out again.
+    if (l->reading || l->ending || read_journal(l))
         return;
     end_here(l, MT_END_SUPERVISOR_LOST,
              "the run's supervisor is gone and its journal does not say how the run ended");
@@ -346,7 +521,7 @@ static void swept(live *l)
 
 static void follow_failed(live *l)
 {
-    if (read_journal(l))
+    if (l->reading || read_journal(l))
         return;
     if (++l->tries < FOLLOW_TRIES)
         mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
@@ -383,9 +558,37 @@ static void send_terminate(live *l)
     l->terminate_sent = mt_frame_conn_send(l->conn, &b) == 0;
 }
 
+static void send_extend(live *l)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    if (!l->conn || !l->extended_ms)
+        return;
+    // The wall clock's moment, on the clock that nobody can set.
+    (void)mt_put_extend(&b, l->extended_ms,
+                        mt_boottime_ns() + (l->extended_us - mt_now_us()) * 1000);
+    (void)mt_frame_conn_send(l->conn, &b);
+}
+
+static void drop_connection(live *l)
+{
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
+}
+
+// Also when what was sent is taken, until nothing waits in the store.
+static void send_commands(void *data)
+{
+    live *l = data;
+
+    if (l->conn && l->feed.behind && !l->ending &&
+        mt_command_feed_pump(&l->feed, l->runs->options.store, l->id, l->conn) < 0)
+        drop_connection(l);
+}
+
 static void follow(live *l)
 {
-    static const mt_frame_conn_events EVENTS = {on_run_frame, on_run_closed};
+    static const mt_frame_conn_events EVENTS = {on_run_frame, on_run_closed, send_commands};
     _cleanup_close_ int dir =
         openat(l->runs->options.runs_dirfd, l->id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
@@ -406,10 +609,15 @@ static void follow(live *l)
     }
     l->tries = 0;
     l->terminate_sent = false;
+    l->feed = (mt_command_feed){.behind = true};
     mt_buf_clear(&l->phases);
+    mt_buf_clear(&l->held);
     (void)mt_put_attach(&b, 0);
-    if (mt_frame_conn_send(l->conn, &b) == 0)
+    if (mt_frame_conn_send(l->conn, &b) == 0) {
         send_terminate(l);
+        send_extend(l);
+        send_commands(l);
+    }
 }
 
 // ---- the runner's socket ----
@@ -538,7 +746,7 @@ static void on_runner_closed(void *data)
 
 static void connect_runner(mt_timer *timer, void *data)
 {
-    static const mt_frame_conn_events EVENTS = {on_runner_frame, on_runner_closed};
+    static const mt_frame_conn_events EVENTS = {on_runner_frame, on_runner_closed, NULL};
     mt_runs *runs = data;
     int r = mt_frame_conn_open(runs->options.loop, runs->runner_socket, MT_FRAME_REPLY_MAX, &EVENTS,
                                runs, &runs->runner);
@@ -653,6 +861,163 @@ int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err 
     (void)snprintf(s->by, sizeof(s->by), "%s", by);
     if (mt_loop_post(runs->options.loop, terminate_posted, s) < 0) {
         free(s);
+        return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+// ---- commands, from other threads ----
+
+struct exec {
+    mt_runs *runs;
+    char run_id[MT_ID_TEXT];
+    int64_t number;
+    mt_buf frame;
+};
+
+static void exec_free(struct exec *x)
+{
+    mt_buf_done(&x->frame);
+    free(x);
+}
+
+static void exec_posted(void *data)
+{
+    struct exec *x = data;
+    live *l = find(x->runs, x->run_id);
+
+    // A run that is not here (yet) finds its commands in the store when it is followed.
+    if (l && !l->ending && mt_command_feed_add(&l->feed, l->conn, x->number, &x->frame) < 0)
+        drop_connection(l);
+    exec_free(x);
+}
+
+// On the store's writer thread, so that commands go out in the order of their numbers.
+static void on_command_stored(int result, const mt_err *err, void *data)
+{
+    struct exec *x = data;
+
+    if (result != 0 || mt_loop_post(x->runs->options.loop, exec_posted, x) < 0)
+        exec_free(x);
+}
+
+int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *record,
+                 mt_command_record *ret, mt_err **err)
+{
+    _cleanup_buf_ mt_buf arguments = MT_BUF_INIT(64 << 20), environment = MT_BUF_INIT(16 << 20);
+    _cleanup_buf_ mt_buf encoded = MT_BUF_INIT(MT_FRAME_EXEC_MAX);
+    struct exec *x = calloc(1, sizeof(*x));
+    int r;
+
+    if (!x)
+        return mt_fail_oom(err);
+    x->runs = runs;
+    x->frame.max = MT_FRAME_EXEC_MAX + 4096;
+    (void)snprintf(x->run_id, sizeof(x->run_id), "%s", record->run_id);
+    r = mt_command_encode(command, &encoded, err);
+    if (r == 0 && (mt_command_texts(command, &arguments, &environment) < 0 ||
+                   mt_put_exec(&x->frame, (mt_str){mt_buf_str(&encoded), encoded.len}) < 0))
+        r = mt_fail_oom(err);
+    if (r < 0) {
+        exec_free(x);
+        return -1;
+    }
+    record->id = command->id;
+    record->command = command->command;
+    record->arguments = mt_buf_str(&arguments);
+    record->environment = mt_buf_str(&environment);
+    record->run_as_user = command->user;
+    record->async = command->async;
+    record->max_duration_ms = command->max_duration_ms;
+    record->working_directory = command->working_directory;
+    record->input = command->input;
+    record->most = MT_COMMAND_QUEUE_MAX;
+    record->most_bytes = WAITING_BYTES;
+    return mt_store_command_create(runs->options.store, record, on_command_stored, x, &x->number,
+                                   ret, err);
+}
+
+struct cancel {
+    mt_runs *runs;
+    char run_id[MT_ID_TEXT], id[MT_ID_TEXT];
+    char by[MT_STORE_NAME];
+    int64_t number;
+};
+
+static void cancel_posted(void *data)
+{
+    struct cancel *c = data;
+    live *l = find(c->runs, c->run_id);
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    // One that was not sent yet is sent together with this.
+    if (l && l->conn && !l->ending && c->number <= l->feed.sent) {
+        (void)mt_put_cancel(&b, c->id, c->by);
+        if (mt_frame_conn_send(l->conn, &b) < 0)
+            drop_connection(l);
+    }
+    free(c);
+}
+
+int mt_runs_cancel(mt_runs *runs, const mt_command_record *command, const char *by, mt_err **err)
+{
+    struct cancel *c;
+
+    if (mt_store_command_request_cancel(runs->options.store, command->run_id, command->id, by,
+                                        err) < 0)
+        return -1;
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return mt_fail_oom(err);
+    c->runs = runs;
+    c->number = command->number;
+    memcpy(c->run_id, command->run_id, sizeof(c->run_id));
+    memcpy(c->id, command->id, sizeof(c->id));
+    (void)snprintf(c->by, sizeof(c->by), "%s", by);
+    if (mt_loop_post(runs->options.loop, cancel_posted, c) < 0) {
+        free(c);
+        return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+struct extend {
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    int64_t ms, until_us;
+};
+
+static void extend_posted(void *data)
+{
+    struct extend *x = data;
+    live *l = find(x->runs, x->id);
+
+    if (l && !l->ending) {
+        l->extended_ms = x->ms;
+        l->extended_us = x->until_us;
+        if (l->state == NEW || l->state == SENT)
+            mt_timer_at(l->timer, mt_boottime_ns() + (x->until_us - mt_now_us()) * 1000);
+        send_extend(l);
+    }
+    free(x);
+}
+
+int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt_err **err)
+{
+    struct extend *x;
+    int r = mt_store_run_extend(runs->options.store, run->id, max_duration_ms, err);
+
+    if (r != 0)
+        return r;
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return mt_fail_oom(err);
+    x->runs = runs;
+    x->ms = max_duration_ms;
+    x->until_us = run->date_created + max_duration_ms * 1000;
+    memcpy(x->id, run->id, sizeof(x->id));
+    if (mt_loop_post(runs->options.loop, extend_posted, x) < 0) {
+        free(x);
         return mt_fail_oom(err);
     }
     return 0;
@@ -845,6 +1210,10 @@ int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err)
         mt_runs_free(runs);
         return mt_fail_oom(err);
     }
+    if (mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
+        mt_runs_free(runs);
+        return -1;
+    }
     mt_timer_in_ms(runs->runner_timer, 0);
     *ret = runs;
     return 0;
@@ -854,6 +1223,7 @@ void mt_runs_free(mt_runs *runs)
 {
     if (!runs)
         return;
+    mt_tail_reader_free(runs->tails);
     for (size_t i = 0; i < BUCKETS; i++)
         while (runs->buckets[i])
             forget(runs->buckets[i]);
@@ -912,6 +1282,8 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         }
         l->stored = (uint64_t)run->seq;
         memcpy(l->by, run->stop_requested_by, sizeof(l->by));
+        l->extended_ms = run->extended_ms;
+        l->extended_us = run->date_created + run->extended_ms * 1000;
         runs->promised_runs++;
         runs->promised_memory += limits.memory_bytes;
         runs->promised_disk += limits.disk_bytes;

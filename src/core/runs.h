@@ -4,10 +4,11 @@
 // here is only what its journal has told so far.
 //
 // Threads: the links belong to the loop's thread. mt_runs_start(), mt_runs_terminate(),
-// mt_runs_info() and the admission functions may be called from any other thread.
+// mt_runs_info(), the functions of commands and of admission may be called from any other thread.
 #pragma once
 
 #include "base/loop.h"
+#include "capsule/command.h"
 #include "capsule/plan.h"
 #include "capsule/protocol.h"
 #include "mtr/capsule-def.h"
@@ -44,6 +45,17 @@ void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
 int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
 // Asks for the end of a run, in any state. What comes of it is told by the run.
 int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err);
+
+// Stores a command (checked here, all its texts valid) and sends it to its run, at once or when the
+// run can be reached; commands of a run go out in the order in which they are stored. record brings
+// run_id, by, idempotency_key and request_digest; the rest is filled in. Results as
+// mt_store_command_create() has them.
+int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *record,
+                 mt_command_record *ret, mt_err **err);
+// Asks for the end of one command. What comes of it is told by the command.
+int mt_runs_cancel(mt_runs *runs, const mt_command_record *command, const char *by, mt_err **err);
+// Gives a run another longest life, counted from its start. 0, or 1 when it has ended.
+int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt_err **err);
 
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.

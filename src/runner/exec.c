@@ -84,13 +84,14 @@ static int send_request(int socket, const mt_init_request *req, const int *fds, 
     return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-// block, error output, text, then the groups: their order is initwire.h's.
+// block, streams, text, then the groups: their order is initwire.h's.
 static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
                       const mt_exec_block *block, mt_err **err)
 {
     int groups[MT_CGROUP_JOIN_MAX], fds[MT_INIT_FDS_MAX], r;
     int joins = mt_cgroup_join_fds(s->res->cgroup, what->group, groups, err);
     _cleanup_close_ int strings = -1, text = -1;
+    const int streams[] = {what->in_fd, what->out_fd, what->err_fd};
     size_t count = 0;
 
     if (joins < 0)
@@ -99,13 +100,18 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
     if (block->text.len)
         text = sealed_memfd("text", &block->text);
     fds[count++] = strings;
-    fds[count++] = what->err_fd;
+    req->flags = block->text.len ? MT_INIT_HAS_TEXT : 0;
+    for (uint32_t i = 0; i < MT_ARRAY_SIZE(streams); i++) {
+        if (streams[i] < 0)
+            continue;
+        req->flags |= (uint32_t)MT_INIT_HAS_STDIN << i;
+        fds[count++] = streams[i];
+    }
     if (block->text.len)
         fds[count++] = text;
     for (int i = 0; i < joins; i++)
         fds[count++] = groups[i];
     req->cgroup_count = (uint32_t)joins;
-    req->flags = MT_INIT_HAS_STDERR | (block->text.len ? (uint32_t)MT_INIT_HAS_TEXT : 0);
     if (strings < 0 || (block->text.len && text < 0))
         r = -ENOMEM;
     else
@@ -115,24 +121,40 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
     return r < 0 ? mt_fail_errno(err, r, "cannot reach the capsule's first process") : 0;
 }
 
+// The plan's environment, then the command's own. NULL when out of memory.
+static mt_exec_setting *join_environment(const supervisor *s, const sup_exec *what)
+{
+    size_t common = s->plan->environment_count;
+    mt_exec_setting *all = calloc(common + what->environment_count + 1, sizeof(*all));
+
+    for (size_t i = 0; all && i < common; i++)
+        all[i] = (mt_exec_setting){s->plan->environment[i].key, s->plan->environment[i].value};
+    for (size_t i = 0; all && i < what->environment_count; i++)
+        all[common + i] = (mt_exec_setting){what->environment[i].key, what->environment[i].value};
+    return all;
+}
+
 int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
 {
     _cleanup_exec_block_ mt_exec_block block = MT_EXEC_BLOCK_INIT;
+    _cleanup_free_ mt_exec_setting *environment = join_environment(s, what);
     mt_exec_user user = {0};
-    bool is_default = mt_streq(what->command->user, "maitento");
+    bool is_default = mt_streq(what->user, "maitento");
     mt_exec_spec spec = {
-        .command = mt_str_of(what->command->command),
-        .arguments = what->command->arguments,
-        .argument_count = what->command->argument_count,
+        .command = mt_str_of(what->command),
+        .arguments = what->arguments,
+        .argument_count = what->argument_count,
         .user = &user,
+        .working_directory = what->working_directory,
         .namespace_name = is_default ? s->plan->namespace_name : NULL,
-        .environment = (const mt_exec_setting *)s->plan->environment,
-        .environment_count = s->plan->environment_count,
+        .environment = environment,
+        .environment_count = s->plan->environment_count + what->environment_count,
     };
     mt_init_request req = {.type = MT_INIT_EXEC, .token = what->token};
 
-    _Static_assert(sizeof(mt_exec_setting) == sizeof(mt_plan_env), "the same two pointers");
-    if (find_user(s, what->command->user, &user, err) < 0)
+    if (!environment)
+        return mt_fail_oom(err);
+    if (find_user(s, what->user, &user, err) < 0)
         return -1;
     spec.path = user.uid == 0 ? s->root_path : s->path;
     if (mt_exec_build(&spec, &block, err) < 0)
@@ -147,24 +169,30 @@ int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
     return send_block(s, what, &req, &block, err);
 }
 
-void sup_exec_failure(const supervisor *s, const mt_plan_command *command, const mt_init_reply *r,
-                      mt_buf *to)
+void sup_exec_failure(const supervisor *s, const char *user, const char *folder,
+                      const mt_init_reply *r, mt_buf *to)
 {
     const char *why = strerror(r->error > 0 && r->error < 4096 ? r->error : EIO);
 
-    (void)s;
     switch (r->stage) {
     case MT_INIT_STAGE_CLONE:
-        (void)mt_buf_addf(to, "cannot make a process: %s", why);
+        if (r->error == EAGAIN)
+            (void)mt_buf_addf(to, "cannot make a process: %s (the run may have %u)", why,
+                              s->plan->limits.pids);
+        else
+            (void)mt_buf_addf(to, "cannot make a process: %s", why);
         break;
     case MT_INIT_STAGE_CGROUP:
         (void)mt_buf_addf(to, "cannot enter the command's control group: %s", why);
         break;
     case MT_INIT_STAGE_IDS:
-        (void)mt_buf_addf(to, "cannot become user %s: %s", command->user, why);
+        (void)mt_buf_addf(to, "cannot become user %s: %s", user, why);
         break;
     case MT_INIT_STAGE_CHDIR:
-        (void)mt_buf_addf(to, "cannot enter the home folder of user %s: %s", command->user, why);
+        if (folder)
+            (void)mt_buf_addf(to, "cannot enter the working directory %s: %s", folder, why);
+        else
+            (void)mt_buf_addf(to, "cannot enter the home folder of user %s: %s", user, why);
         break;
     case MT_INIT_STAGE_EXEC:
         if (r->error == E2BIG)

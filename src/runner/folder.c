@@ -3,6 +3,10 @@
 //
 //   journal   0640 root:S   written by runner and supervisor, read by the server
 //   sock      0600 S:S      the supervisor's, for servers
+//   out/      02750 root:S  what commands have printed (capsule/command.h)
+//
+// The folder hands its group on, so that the supervisor, who may not give files away, makes files
+// that the service can read.
 #include "runner/runner.h"
 
 #include "base/id.h"
@@ -26,7 +30,7 @@ int folder_make(runner *r, const char *run_id, int *ret_fd, mt_err **err)
         return mt_fail_errno(err, errno, "cannot make the folder of run '%s'", run_id);
     }
     fd = mt_sys_open_beneath(r->runs_fd, run_id, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0 || fchown(fd, 0, r->o.service_gid) < 0 || fchmod(fd, 0750) < 0) {
+    if (fd < 0 || fchown(fd, 0, r->o.service_gid) < 0 || fchmod(fd, 02750) < 0) {
         int e = errno;
 
         (void)unlinkat(r->runs_fd, run_id, AT_REMOVEDIR);

@@ -12,7 +12,7 @@
 
 enum {
     CLIENTS_MAX = 16,
-    READ_BYTES = 4096,
+    READ_BYTES = 16 << 10,
     OUT_BYTES = 64 << 10, // encoded ahead of the socket
     STALL_NS_PER_S = 1000000000,
     STALL_S = 30, // without a byte taken: dropped
@@ -146,11 +146,32 @@ static int terminate(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int cancel(sup_client *c, const mt_frame *f)
+{
+    char id[37];
+    mt_str by;
+
+    if (mt_get_cancel(f, id, &by) < 0)
+        return -1;
+    commands_cancel(c->s->sent, id, by);
+    return 0;
+}
+
+static int extend(sup_client *c, const mt_frame *f)
+{
+    int64_t ms, ns;
+
+    if (mt_get_extend(f, &ms, &ns) < 0)
+        return -1;
+    sup_extend(c->s, ms, ns);
+    return 0;
+}
+
 // One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
 static ssize_t take_frame(sup_client *c)
 {
     mt_frame f;
-    ssize_t n = mt_frame_parse(mt_buf_str(&c->in), c->in.len, MT_FRAME_SUPERVISOR_MAX, &f);
+    ssize_t n = mt_frame_parse(mt_buf_str(&c->in), c->in.len, MT_FRAME_EXEC_MAX, &f);
     int r;
 
     if (n <= 0)
@@ -159,6 +180,12 @@ static ssize_t take_frame(sup_client *c)
         r = attach(c, &f);
     else if (f.type == MT_FRAME_TERMINATE)
         r = terminate(c, &f);
+    else if (f.type == MT_FRAME_EXEC)
+        r = commands_take(c->s->sent, f.payload, f.payload_len);
+    else if (f.type == MT_FRAME_CANCEL)
+        r = cancel(c, &f);
+    else if (f.type == MT_FRAME_EXTEND)
+        r = extend(c, &f);
     else
         r = -1;
     return r < 0 ? -1 : n;
@@ -166,13 +193,14 @@ static ssize_t take_frame(sup_client *c)
 
 static int receive(sup_client *c)
 {
-    char data[READ_BYTES];
-    ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+    void *room = mt_buf_reserve(&c->in, READ_BYTES);
+    ssize_t n = room ? recv(c->fd, room, READ_BYTES, MSG_DONTWAIT) : 0;
 
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    if (n == 0 || mt_buf_add(&c->in, data, (size_t)n) < 0)
+    if (n == 0)
         return -1;
+    mt_buf_added(&c->in, (size_t)n);
     while (c->in.len > 0) {
         n = take_frame(c);
         if (n < 0)
@@ -180,6 +208,8 @@ static int receive(sup_client *c)
         if (n == 0)
             break;
         mt_buf_consume(&c->in, (size_t)n);
+        if (n > READ_BYTES && c->in.len == 0) // a large command's room is not kept
+            mt_buf_done(&c->in);
     }
     return 0;
 }
@@ -217,7 +247,7 @@ static sup_client *client_new(supervisor *s, int fd)
         return NULL;
     *c = (sup_client){.s = s,
                       .fd = fd,
-                      .in = MT_BUF_INIT(MT_FRAME_SUPERVISOR_MAX + READ_BYTES),
+                      .in = MT_BUF_INIT(MT_FRAME_EXEC_MAX + READ_BYTES),
                       .out = MT_BUF_INIT(OUT_BYTES + MT_FRAME_SUPERVISOR_MAX),
                       .progress_ns = mt_boottime_ns(),
                       .next = s->clients};

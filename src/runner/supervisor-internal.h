@@ -15,6 +15,7 @@
 #include "capsule/exec.h"
 #include "capsule/initwire.h"
 #include "capsule/output.h"
+#include "runner/commands.h"
 #include "runner/machine.h"
 
 typedef enum sup_state {
@@ -61,6 +62,9 @@ struct supervisor {
     bool waiting;     // for the end of the one before `next`
     char path[MT_EXEC_PATH_MAX], root_path[MT_EXEC_PATH_MAX];
 
+    commands *sent;          // to the run
+    int64_t max_duration_ms; // the plan's, or what it was extended to
+
     sup_client *clients;
     uint32_t client_count;
 
@@ -81,6 +85,8 @@ void sup_note(supervisor *s, const char *text);
 void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *details);
 // The startup commands are through.
 void sup_started(supervisor *s);
+// A new longest life. Out of its range, or when the run is ending, it changes nothing.
+void sup_extend(supervisor *s, int64_t max_duration_ms, int64_t deadline_ns);
 
 // supervisor-seal.c
 void sup_seal_calls(supervisor *s);  // the child is made: no other process will be
@@ -92,6 +98,10 @@ void sup_startup_begin(supervisor *s); // mt-init is ready
 void sup_startup_reply(supervisor *s, const mt_init_reply *r);
 void sup_startup_abandon(supervisor *s); // the run has ended: records for those that ran
 
+// supervisor-commands.c
+int sup_commands_init(supervisor *s);
+void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
+
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);
 void sup_clients_pump(supervisor *s); // the journal has grown
@@ -99,13 +109,19 @@ void sup_clients_close(supervisor *s);
 
 // exec.c
 typedef struct sup_exec {
-    const mt_plan_command *command;
+    const char *command;
+    const char *const *arguments;
+    uint32_t argument_count;
+    const char *user;
+    const char *working_directory;  // NULL: the user's home
+    const mt_plan_env *environment; // besides the plan's, which it overrides
+    uint32_t environment_count;
     uint64_t token;
-    int err_fd; // write end for its error output; stays the caller's
-    int group;  // MT_CGROUP_COMMAND(n)
+    int in_fd, out_fd, err_fd; // -1: /dev/null; they stay the caller's
+    int group;                 // MT_CGROUP_COMMAND(n)
 } sup_exec;
 void sup_exec_paths(supervisor *s); // reads the login's PATH from the capsule
 int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err);
-// A sentence for a FAILED reply.
-void sup_exec_failure(const supervisor *s, const mt_plan_command *command, const mt_init_reply *r,
-                      mt_buf *to);
+// A sentence for a FAILED reply. folder: NULL, the user's home.
+void sup_exec_failure(const supervisor *s, const char *user, const char *folder,
+                      const mt_init_reply *r, mt_buf *to);

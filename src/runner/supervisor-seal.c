@@ -41,6 +41,7 @@ static const unsigned short ALLOWED[] = {
     SYS_getdents64,
     SYS_readlinkat,
     SYS_ftruncate,
+    SYS_fallocate,
     SYS_fsync,
     SYS_fdatasync,
     SYS_memfd_create,

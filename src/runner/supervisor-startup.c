@@ -272,8 +272,15 @@ static int ask_for(sup_command *c, mt_err **err)
 {
     supervisor *s = c->s;
     _cleanup_close_ int write_end = -1;
-    sup_exec what = {
-        .command = plan_of(c), .token = c->index, .group = MT_CGROUP_COMMAND(c->index)};
+    const mt_plan_command *p = plan_of(c);
+    sup_exec what = {.command = p->command,
+                     .arguments = p->arguments,
+                     .argument_count = p->argument_count,
+                     .user = p->user,
+                     .token = c->index,
+                     .in_fd = -1,
+                     .out_fd = -1,
+                     .group = MT_CGROUP_COMMAND(c->index)};
 
     if (mt_cgroup_make_command(s->res->cgroup, c->index, err) < 0 ||
         open_pipe(c, &write_end, err) < 0)
@@ -309,6 +316,8 @@ static void go_on(supervisor *s)
     if (s->state == SUP_STARTING && !s->waiting && s->next == s->plan->startup_count &&
         (s->running == 0 || !s->plan->auto_terminate))
         sup_started(s);
+    if (s->state == SUP_READY)
+        commands_open(s->sent);
 }
 
 // --- the border ----------------------------------------------------------------------------------
@@ -344,19 +353,22 @@ void sup_startup_reply(supervisor *s, const mt_init_reply *r)
     sup_command *c = r->token < s->plan->startup_count ? &s->commands[r->token] : NULL;
     _cleanup_buf_ mt_buf why = MT_BUF_INIT(4096);
 
+    if (r->token >= s->plan->startup_count && s->state < SUP_ENDING)
+        commands_reply(s->sent, r);
     // mt-init is not trusted: about what does not run it has nothing to say.
     if (!c || !c->running || s->state >= SUP_ENDING)
         return;
     if (r->type == MT_INIT_EXITED) {
         exited(c, r->status);
     } else if (r->type == MT_INIT_FAILED) {
-        sup_exec_failure(s, plan_of(c), r, &why);
+        sup_exec_failure(s, plan_of(c)->user, NULL, r, &why);
         not_started(c, mt_buf_str(&why));
     }
 }
 
 void sup_startup_abandon(supervisor *s)
 {
+    sup_commands_abort(s);
     for (uint32_t i = 0; i < s->plan->startup_count; i++) {
         mt_record r = {
             .type = MT_REC_STARTUP_ENDED,

@@ -171,12 +171,12 @@ static void on_deadline(mt_timer *timer, void *data)
 {
     supervisor *s = data;
     mt_ended what = {
-        .status = MT_RUN_FINISHED, .reason = MT_END_TIMEOUT, .limit_ms = s->plan->max_duration_ms};
+        .status = MT_RUN_FINISHED, .reason = MT_END_TIMEOUT, .limit_ms = s->max_duration_ms};
     char limit[MT_DURATION_TEXT];
     _cleanup_free_ char *details = NULL;
 
     (void)timer;
-    (void)mt_duration_format(s->plan->max_duration_ms, limit);
+    (void)mt_duration_format(s->max_duration_ms, limit);
     if (s->state == SUP_READY) {
         details = mt_asprintf("out of time: maxDuration %s", limit);
     } else if (s->state == SUP_STARTING && s->next > 0) {
@@ -190,6 +190,19 @@ static void on_deadline(mt_timer *timer, void *data)
         details = mt_asprintf("out of time while the machine was made: maxDuration %s", limit);
     }
     sup_end(s, &what, NULL, details);
+}
+
+void sup_extend(supervisor *s, int64_t max_duration_ms, int64_t deadline_ns)
+{
+    mt_record r = {.type = MT_REC_EXTENDED,
+                   .extended = {.max_duration_ms = max_duration_ms, .deadline_ns = deadline_ns}};
+
+    if (s->state >= SUP_ENDING || max_duration_ms <= 0 || max_duration_ms > MT_DURATION_MS_MAX ||
+        deadline_ns <= 0)
+        return;
+    s->max_duration_ms = max_duration_ms;
+    mt_timer_at(s->deadline, deadline_ns);
+    sup_record(s, &r);
 }
 
 // --- the machine ---------------------------------------------------------------------------------
@@ -366,7 +379,8 @@ static int init(supervisor *s)
     s->linger = mt_timer_new(s->loop, on_linger, s);
     if (!s->deadline || !s->teardown || !s->linger)
         return -1;
-    return sup_startup_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
+    s->max_duration_ms = s->plan->max_duration_ms;
+    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
 }
 
 static int serve(supervisor *s)

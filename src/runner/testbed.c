@@ -252,7 +252,8 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
     mt_err *err = NULL;
 
     (void)snprintf(r->folder, sizeof(r->folder), "%s/runs/%s", b->root, r->id);
-    if (mkdir(r->folder, 0750) < 0 || mt_plan_validate(plan, &err) < 0)
+    if (mkdir(r->folder, 0750) < 0 || chown(r->folder, 0, BED_SERVICE_ID) < 0 ||
+        chmod(r->folder, 02750) < 0 || mt_plan_validate(plan, &err) < 0)
         goto fail;
     r->run_dir = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *res = (mt_run_resources){.run_id = r->id,

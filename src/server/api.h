@@ -31,7 +31,7 @@ typedef struct mt_api {
     mt_server *server;     // for mt_announce()
 } mt_api;
 
-enum { MT_PARAMS_MAX = 4 };
+enum { MT_PARAMS_MAX = 4, MT_REQUEST_DIGEST = 65 };
 
 typedef struct mt_request {
     const mt_api *api;
@@ -73,12 +73,21 @@ mt_str mt_param(const mt_request *req, const char *name);
 char *mt_param_dup(const mt_request *req, const char *name); // in the arena, NUL-terminated
 // A query parameter, percent-decoded (may hold any byte); .data is NULL when it was not given.
 mt_str mt_query(const mt_request *req, const char *name);
+// Of the path and the body, for an Idempotency-Key.
+void mt_request_digest(const mt_request *req, char out[MT_REQUEST_DIGEST]);
 // Typed: the default when not given, badField with the parameter's name when malformed.
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err);
 int mt_query_int(const mt_request *req, const char *name, int64_t min, int64_t max, int64_t def,
                  int64_t *ret, mt_err **err);
 // limit (1..1000, default 100) and after (cursor text or NULL).
 int mt_query_page(const mt_request *req, int64_t *ret_limit, const char **ret_after, mt_err **err);
+
+// A body that goes on: what a command prints, from a byte on, until the command has ended.
+typedef struct mt_follow_spec {
+    const char *run_id, *command_id; // in the request's arena
+    int stream;                      // MT_STREAM_… of core/run-output.h
+    uint64_t from;
+} mt_follow_spec;
 
 enum { MT_REPLY_HEADERS_MAX = 8, MT_REPLY_BODY_MAX = 64 << 20 };
 
@@ -93,8 +102,9 @@ typedef struct mt_reply {
     size_t header_count;
     int fd; // >= 0: the body is this range of a file (owned by the reply)
     uint64_t fd_offset, fd_length;
-    bool not_yet;       // set by mt_reply_not_yet()
-    const char *topic_; // and by mt_reply_not_yet_on()
+    mt_follow_spec follow; // command_id not NULL: the body is this
+    bool not_yet;          // set by mt_reply_not_yet()
+    const char *topic_;    // and by mt_reply_not_yet_on()
 } mt_reply;
 
 // The usual ends of a handler. Each returns 0, or < 0 with *err set.
@@ -104,14 +114,14 @@ int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err
 void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
 // Only on MT_ROUTE_WAIT routes and while !req->waited_out: call me again when something happened.
 int mt_reply_not_yet(mt_reply *reply);
-// The same on a route without {id}: what is waited for was made just now. Lives in the arena.
+// The same for something else than the route's own: it was made just now. Lives in the arena.
 int mt_reply_not_yet_on(mt_reply *reply, const char *topic);
 
 typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
 
 enum {
     MT_ROUTE_OPEN = 1u << 0, // answers without sign-in; must tell nothing
-    MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is {id}, where it has one
+    MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is {command}, else {id}, if any
 };
 
 typedef struct mt_route {
@@ -128,9 +138,9 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_deploy[], mt_routes_runs[],
-    mt_routes_system[];
+    mt_routes_commands[], mt_routes_system[];
 
-// Wakes the requests that wait for topic (a run's id). Any thread.
+// Wakes the requests that wait for topic (the id of a run or command). Any thread.
 void mt_announce(const mt_api *api, const char *topic);
 
 // The namespace {ns} of the route, when the caller may do verb in it: else notFound or forbidden

@@ -125,11 +125,11 @@ static int open_parts(daemon_state *d, mt_err **err)
     return mt_runs_new(&options, &api->runs, err);
 }
 
-// Every change of a run wakes who waits for it. On the store's writer thread.
+// Every change of a run or command wakes who waits for it. On the store's writer thread.
 static void on_events(const mt_event *events, size_t count, void *data)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(events[i].kind, "capsuleRun") == 0)
+        if (strcmp(events[i].kind, "capsuleRun") == 0 || strcmp(events[i].kind, "command") == 0)
             mt_announce(data, events[i].object_id);
 }
 

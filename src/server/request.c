@@ -2,6 +2,8 @@
 // What handlers ask of a request and do with a reply.
 #include "server/api.h"
 
+#include <sodium.h>
+
 mt_str mt_param(const mt_request *req, const char *name)
 {
     for (size_t i = 0; i < MT_PARAMS_MAX && req->params_[i].name; i++)
@@ -23,6 +25,21 @@ mt_str mt_query(const mt_request *req, const char *name)
         if (mt_str_eq(req->query_[i].name, name))
             return req->query_[i].value;
     return (mt_str){NULL, 0};
+}
+
+void mt_request_digest(const mt_request *req, char out[MT_REQUEST_DIGEST])
+{
+    crypto_generichash_state state;
+    unsigned char hash[crypto_generichash_BYTES];
+    _cleanup_buf_ mt_buf body = MT_BUF_INIT(MT_BODY_LARGE);
+
+    if (req->body)
+        (void)mt_json_write(req->body, &body, 0);
+    (void)crypto_generichash_init(&state, NULL, 0, sizeof(hash));
+    (void)crypto_generichash_update(&state, (const unsigned char *)req->path, strlen(req->path));
+    (void)crypto_generichash_update(&state, (const unsigned char *)mt_buf_str(&body), body.len);
+    (void)crypto_generichash_final(&state, hash, sizeof(hash));
+    mt_hex(hash, sizeof(hash), out);
 }
 
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err)

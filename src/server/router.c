@@ -2,7 +2,7 @@
 #include "server/router.h"
 
 static const mt_route *const TABLES[] = {mt_routes_system, mt_routes_access, mt_routes_vfs,
-                                         mt_routes_deploy, mt_routes_runs};
+                                         mt_routes_deploy, mt_routes_runs,   mt_routes_commands};
 
 const mt_route *mt_route_at(size_t i)
 {

@@ -7,8 +7,6 @@
 #include "core/runs.h"
 #include "server/api.h"
 
-#include <sodium.h>
-
 enum { LABELS_MAX = 32, PLAN_ARENA = 64 << 20 };
 
 // ---- a run as JSON ----
@@ -85,7 +83,7 @@ typedef struct start {
     mt_buf request; // JSON of the additions that the run keeps
     mt_buf labels;
     char digest[MT_DIGEST_LEN + 1];
-    char request_digest[2 * crypto_generichash_BYTES + 1];
+    char request_digest[MT_REQUEST_DIGEST];
     const char *image;
     const char **vfs_ids;
 } start;
@@ -96,21 +94,6 @@ static void start_done(start *s)
     mt_capsule_def_done(&s->def);
     mt_buf_done(&s->request);
     mt_buf_done(&s->labels);
-}
-
-static void digest_request(const mt_request *req, start *s)
-{
-    crypto_generichash_state state;
-    unsigned char hash[crypto_generichash_BYTES];
-    _cleanup_buf_ mt_buf body = MT_BUF_INIT(MT_BODY_LARGE);
-
-    if (req->body)
-        (void)mt_json_write(req->body, &body, 0);
-    (void)crypto_generichash_init(&state, NULL, 0, sizeof(hash));
-    (void)crypto_generichash_update(&state, (const unsigned char *)req->path, strlen(req->path));
-    (void)crypto_generichash_update(&state, (const unsigned char *)mt_buf_str(&body), body.len);
-    (void)crypto_generichash_final(&state, hash, sizeof(hash));
-    mt_hex(hash, sizeof(hash), s->request_digest);
 }
 
 static int read_labels(const mt_request *req, start *s, mt_err **err)
@@ -198,7 +181,7 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
 
 static int prepare_start(mt_request *req, start *s, mt_err **err)
 {
-    digest_request(req, s);
+    mt_request_digest(req, s->request_digest);
     if (find_capsule(req, s, err) < 0 || read_definition(req, s, err) < 0 ||
         read_labels(req, s, err) < 0 || keep_request(req, s, err) < 0 ||
         find_mounts(req, s, err) < 0)
@@ -471,6 +454,56 @@ static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
     return r;
 }
 
+static int run_has_ended(const mt_run *run, mt_err **err)
+{
+    return mt_fail(err, MT_E_RUN_ENDED, "capsule run '%s' has ended (%s, %s)%s%s", run->id,
+                   run->status, run->end_reason, *run->failure_details ? ": " : "",
+                   run->failure_details);
+}
+
+// From the start, as ever; up to the server's ceiling, and not what is over already.
+static int check_extension(const mt_request *req, const mt_run *run, int64_t ms, mt_err **err)
+{
+    int64_t ceiling = req->api->limits.ceilings.max_duration_ms;
+    char text[MT_DURATION_TEXT], most[MT_DURATION_TEXT];
+
+    if (ceiling && ms > ceiling)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "maxDuration",
+                             "maxDuration %s is above the server's ceiling, %s",
+                             mt_duration_format(ms, text), mt_duration_format(ceiling, most));
+    if (run->date_created + ms * 1000 <= mt_now_us())
+        return mt_fail_field(err, MT_E_BAD_FIELD, "maxDuration",
+                             "maxDuration %s counts from the start of the run and is over already",
+                             mt_duration_format(ms, text));
+    return 0;
+}
+
+static int extend_run(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_(mt_run_done) mt_run run = {0}, extended = {0};
+    int64_t ms = 0;
+    int r;
+
+    if (mt_json_need_object(req->body, "the request", err) < 0 ||
+        MT_JSON_ONLY(req->body, err, "maxDuration") < 0 ||
+        mt_json_opt_duration(req->body, "maxDuration", 0, &ms, err) < 0)
+        return -1;
+    if (!ms)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "maxDuration",
+                             "'maxDuration' is missing: " MT_DURATION_GRAMMAR);
+    if (access_run(req->api->store, &req->user, MT_MAY_COMMAND, mt_param_dup(req, "id"), &run,
+                   err) < 0)
+        return -1;
+    if (has_ended(&run))
+        return run_has_ended(&run, err);
+    if (check_extension(req, &run, ms, err) < 0)
+        return -1;
+    r = mt_runs_extend(req->api->runs, &run, ms, err);
+    if (r < 0 || mt_store_run_get(req->api->store, &req->user, run.id, &extended, err) < 0)
+        return -1;
+    return r == 1 ? run_has_ended(&extended, err) : reply_run(reply, 200, &extended, NULL, err);
+}
+
 const mt_route mt_routes_runs[] = {
     {.method = "POST",
      .pattern = "/v1/namespaces/{ns}/capsules/{capsule}/runs",
@@ -491,6 +524,10 @@ const mt_route mt_routes_runs[] = {
      .pattern = "/v1/capsule-runs/{id}/terminate",
      .handler = terminate_run,
      .flags = MT_ROUTE_WAIT,
+     .max_body = MT_BODY_SMALL},
+    {.method = "POST",
+     .pattern = "/v1/capsule-runs/{id}/extend",
+     .handler = extend_run,
      .max_body = MT_BODY_SMALL},
     {0},
 };

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/follow.h"
 #include "server/router.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ typedef struct job {
     bool fired;
     mt_timer *timer;
     struct job *next_waiting;
+    mt_follow *follow; // the answer, where it goes on
 } job;
 
 struct mt_server {
@@ -81,7 +83,8 @@ static void wait_on(job *j, const char *topic)
 
 static int start_waiting(job *j, int64_t seconds)
 {
-    char *topic = mt_param_dup(&j->req, "id");
+    bool of_command = mt_param(&j->req, "command").len > 0;
+    char *topic = mt_param_dup(&j->req, of_command ? "command" : "id");
 
     j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
     if (!topic || !j->timer)
@@ -93,10 +96,8 @@ static int start_waiting(job *j, int64_t seconds)
     return 0;
 }
 
-static void stop_waiting(job *j)
+static void leave_topic(job *j)
 {
-    mt_timer_free(j->timer);
-    j->timer = NULL;
     if (!j->topic)
         return;
     for (job **at = &j->server->waiting[topic_bucket(j->topic)]; *at; at = &(*at)->next_waiting) {
@@ -106,6 +107,13 @@ static void stop_waiting(job *j)
         }
     }
     j->topic = NULL;
+}
+
+static void stop_waiting(job *j)
+{
+    mt_timer_free(j->timer);
+    j->timer = NULL;
+    leave_topic(j);
 }
 
 struct announcement {
@@ -122,6 +130,10 @@ static void announced(void *data)
         next = j->next_waiting;
         if (strcmp(j->topic, a->topic) != 0)
             continue;
+        if (j->follow) {
+            mt_follow_wake(j->follow);
+            continue;
+        }
         j->fired = true;
         if (!j->running)
             look_again(j);
@@ -160,6 +172,7 @@ static void reply_init(mt_reply *reply)
 static void job_free(job *j)
 {
     stop_waiting(j);
+    mt_follow_free(j->follow);
     if (j->req.upload_abort)
         j->req.upload_abort(j->req.upload_data);
     reply_done(&j->reply);
@@ -276,6 +289,24 @@ static void answer_error(mt_http_x *x, const mt_err *err, const char *allow)
                           mt_buf_str(&body), body.len);
 }
 
+// An answer that goes on until what it tells of has ended.
+static void answer_on(mt_http_x *x, job *j, const mt_http_header_line *headers, size_t n)
+{
+    const mt_follow_spec *spec = &j->reply.follow;
+
+    j->follow = mt_follow_new(j->server->loop, j->server->api, j->server->http, x, spec);
+    if (!j->follow) {
+        (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+        return;
+    }
+    leave_topic(j);
+    wait_on(j, spec->command_id);
+    if (mt_http_begin(x, j->reply.status, headers, n) < 0)
+        (void)mt_http_respond_problem(x, MT_E_INTERNAL, "the answer could not be written");
+    else
+        mt_follow_wake(j->follow);
+}
+
 static void answer(mt_http_x *x, job *j)
 {
     mt_http_header_line headers[MT_REPLY_HEADERS_MAX + 2];
@@ -290,12 +321,16 @@ static void answer(mt_http_x *x, job *j)
         (void)mt_http_respond_problem(x, MT_E_OOM, "the answer does not fit in memory");
         return;
     }
-    if (reply->body.len || reply->fd >= 0)
+    if (reply->body.len || reply->fd >= 0 || reply->follow.command_id)
         headers[n++] = (mt_http_header_line){
             "Content-Type", reply->content_type ? reply->content_type : "application/json"};
     headers[n++] = (mt_http_header_line){"Cache-Control", "no-store"};
     for (size_t i = 0; i < reply->header_count; i++)
         headers[n++] = (mt_http_header_line){reply->headers[i].name, reply->headers[i].value};
+    if (reply->follow.command_id) {
+        answer_on(x, j, headers, n);
+        return;
+    }
     if (reply->fd >= 0)
         (void)mt_http_respond_fd(x, reply->status, headers, n, MT_TAKE_FD(reply->fd),
                                  (off_t)reply->fd_offset, reply->fd_length);
@@ -346,7 +381,8 @@ static void on_worked(void *data)
         bool again = j->fired;
 
         // What it waits for may have happened before anybody listened: look once more.
-        if (!j->topic && j->reply.topic_) {
+        if (j->reply.topic_ && (!j->topic || strcmp(j->topic, j->reply.topic_) != 0)) {
+            leave_topic(j);
             wait_on(j, j->reply.topic_);
             again = true;
         }

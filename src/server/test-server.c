@@ -37,6 +37,9 @@ static void test_router(void)
     CHECK_STR(allow, "GET, HEAD");
     CHECK_STR(look("GET", "/v1/capsule-runs/a%2Fb", arena, &req, &allow), "/v1/capsule-runs/{id}");
     CHECK_STR(mt_param_dup(&req, "id"), "a/b");
+    CHECK_STR(look("GET", "/v1/capsule-runs/a/commands/b/output", arena, &req, &allow),
+              "/v1/capsule-runs/{id}/commands/{command}/output");
+    CHECK_STR(mt_param_dup(&req, "command"), "b");
     CHECK_INT(mt_param(&req, "no-such").len, 0);
     CHECK_STR(look("GET", "/v1/capsule-runs/%", arena, &req, &allow), "badPath");
     CHECK_STR(look("GET", "/v1/capsule-runs/%4", arena, &req, &allow), "badPath");

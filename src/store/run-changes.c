@@ -7,11 +7,12 @@
 
 #include <stdio.h>
 
-// A change on its way to the writer; the texts of change point into the same block.
+// A change on its way to the writer; its texts point into the same block.
 struct apply {
     char run_id[MT_ID_TEXT];
     int64_t seq;
     mt_run_change change;
+    mt_command_change command;
     char texts[];
 };
 
@@ -54,10 +55,10 @@ static int apply_parts(tx *t, const struct apply *a, mt_err **err)
 {
     const mt_run_change *c = &a->change;
 
-    if (!c->phases && !c->image_digest && c->deadline == 0)
+    if (!c->phases && !c->image_digest && c->deadline == 0 && c->max_duration_ms == 0)
         return 0;
     return db_run(t->db, RUN_PARTS, err, T(a->run_id), T(c->phases), T(c->image_digest),
-                  I(c->deadline)) < 0
+                  I(c->deadline), I(c->max_duration_ms)) < 0
                ? -1
                : 0;
 }
@@ -73,7 +74,8 @@ static int apply_end(tx *t, const struct apply *a, const struct run_state *state
                T(c->limits_reached ? c->limits_reached : "[]"),
                T(c->terminated_by ? c->terminated_by : ""), I(c->limit_ms), I(c->signal),
                I(c->memory_peak_bytes), I(c->cpu_us), I(c->ended_us ? c->ended_us : t->now)) < 0 ||
-        db_run(t->db, RUN_VFS_CLEAR, err, T(a->run_id)) < 0)
+        db_run(t->db, RUN_VFS_CLEAR, err, T(a->run_id)) < 0 ||
+        commands_abort(t, a->run_id, state->namespace_id, state->starting, c, err) < 0)
         return -1;
     return event_add(t, "capsuleRun", a->run_id, state->namespace_id, "ended", err);
 }
@@ -91,59 +93,90 @@ static int apply_op(tx *t, void *arg, mt_err **err)
         return -1;
     if (apply_ready(t, a, &state, err) < 0 || apply_parts(t, a, err) < 0)
         return -1;
+    if (a->change.command &&
+        command_apply(t, a->run_id, state.namespace_id, a->change.command, err) < 0)
+        return -1;
     return apply_end(t, a, &state, err);
 }
 
-static int check_change(const mt_run_change *c, mt_err **err)
+static int check_end(const char *status, const char *reason, const char *third, mt_err **err)
 {
-    if (!c->ended)
-        return 0;
-    if (!c->status || (!mt_streq(c->status, "Finished") && !mt_streq(c->status, "Error")))
+    if (!status || (!mt_streq(status, "Finished") && !mt_streq(status, "Error") &&
+                    (!third || !mt_streq(status, third))))
         return mt_fail(err, MT_E_INTERNAL, "a run ends Finished or Error, not '%.40s'",
-                       c->status ? c->status : "");
-    if (!c->end_reason || !c->end_reason[0] || strlen(c->end_reason) >= MT_STORE_WORD)
+                       status ? status : "");
+    if (!reason || !reason[0] || strlen(reason) >= MT_STORE_WORD)
         return mt_fail(err, MT_E_INTERNAL, "a run ends for a reason");
     return 0;
 }
 
-static void copy_text(const char **text, char **at)
+static int check_change(const mt_run_change *c, mt_err **err)
 {
-    size_t n;
-
-    if (!*text)
-        return;
-    n = strlen(*text) + 1;
-    memcpy(*at, *text, n);
-    *text = *at;
-    *at += n;
+    if (c->ended && check_end(c->status, c->end_reason, NULL, err) < 0)
+        return -1;
+    if (c->command && c->command->ended)
+        return check_end(c->command->status, c->command->end_reason, "Aborted", err);
+    return 0;
 }
 
-static size_t size_of(const char *text)
+// Every text of a change, so that the two passes over them cannot differ.
+static void each_text(struct apply *a, void (*fn)(const char **text, void *data), void *data)
 {
-    return text ? strlen(text) + 1 : 0;
+    mt_run_change *c = &a->change;
+    mt_command_change *k = &a->command;
+    const char **texts[] = {
+        &c->phases,          &c->image_digest,   &c->status,         &c->end_reason,
+        &c->failure_details, &c->limits_reached, &c->terminated_by,  &k->id,
+        &k->status,          &k->end_reason,     &k->limits_reached, &k->failure_details};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(texts); i++)
+        if (*texts[i])
+            fn(texts[i], data);
+}
+
+static void add_size(const char **text, void *data)
+{
+    size_t *size = data;
+
+    *size += strlen(*text) + 1;
+}
+
+static void *copy_bytes(char **at, const void *from, size_t len)
+{
+    char *to = *at;
+
+    if (len)
+        memcpy(to, from, len);
+    *at += len;
+    return to;
+}
+
+static void copy_text(const char **text, void *data)
+{
+    *text = copy_bytes(data, *text, strlen(*text) + 1);
 }
 
 static struct apply *copy_change(const char *run_id, int64_t seq, const mt_run_change *c)
 {
-    size_t texts = size_of(c->phases) + size_of(c->image_digest) + size_of(c->status) +
-                   size_of(c->end_reason) + size_of(c->failure_details) +
-                   size_of(c->limits_reached) + size_of(c->terminated_by);
-    struct apply *a = calloc(1, sizeof(*a) + texts);
+    struct apply whole = {.seq = seq, .change = *c}, *a;
+    size_t texts = 0;
     char *at;
 
+    if (c->command)
+        whole.command = *c->command;
+    each_text(&whole, add_size, &texts);
+    a = malloc(sizeof(*a) + texts + whole.command.standard.len + whole.command.error.len);
     if (!a)
         return NULL;
+    *a = whole;
     (void)snprintf(a->run_id, sizeof(a->run_id), "%s", run_id);
-    a->seq = seq;
-    a->change = *c;
     at = a->texts;
-    copy_text(&a->change.phases, &at);
-    copy_text(&a->change.image_digest, &at);
-    copy_text(&a->change.status, &at);
-    copy_text(&a->change.end_reason, &at);
-    copy_text(&a->change.failure_details, &at);
-    copy_text(&a->change.limits_reached, &at);
-    copy_text(&a->change.terminated_by, &at);
+    each_text(a, copy_text, &at);
+    a->command.standard.data =
+        copy_bytes(&at, whole.command.standard.data, whole.command.standard.len);
+    a->command.error.data = copy_bytes(&at, whole.command.error.data, whole.command.error.len);
+    if (c->command)
+        a->change.command = &a->command;
     return a;
 }
 
@@ -205,4 +238,37 @@ int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, m
     struct stop stop = {run_id, by};
 
     return store_write_essential(s, stop_op, &stop, err);
+}
+
+// ---- a longer life ----
+
+struct extend {
+    const char *run_id;
+    int64_t ms;
+};
+
+static int extend_op(tx *t, void *arg, mt_err **err)
+{
+    struct extend *x = arg;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    char namespace_id[MT_ID_TEXT];
+    int r;
+
+    if (db_start(t->db, RUN_STATE, &st, err, T(x->run_id)) < 0)
+        return -1;
+    r = db_step(t->db, st, err);
+    if (r <= 0)
+        return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no capsule run '%.80s'", x->run_id);
+    db_copy(st, 2, namespace_id);
+    r = db_run(t->db, RUN_EXTEND, err, T(x->run_id), I(x->ms));
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return event_add(t, "capsuleRun", x->run_id, namespace_id, "updated", err);
+}
+
+int mt_store_run_extend(mt_store *s, const char *run_id, int64_t max_duration_ms, mt_err **err)
+{
+    struct extend x = {run_id, max_duration_ms};
+
+    return store_write(s, extend_op, &x, err);
 }

@@ -59,12 +59,13 @@ static int run_row(db_stmt *st, mt_run *r, int64_t *ret_number, mt_err **err)
     r->failure_details = db_dup(st, 27);
     *ret_number = db_int(st, 28);
     r->relation = (mt_relation)db_int(st, 29);
-    if (!db_is_null(st, 30))
-        r->request = db_dup(st, 30);
+    r->extended_ms = db_int(st, 30);
     if (!db_is_null(st, 31))
-        r->definition = db_dup(st, 31);
+        r->request = db_dup(st, 31);
+    if (!db_is_null(st, 32))
+        r->definition = db_dup(st, 32);
     if (!r->limits_reached || !r->labels || !r->phases || !r->failure_details ||
-        (!db_is_null(st, 30) && (!r->request || !r->definition))) {
+        (!db_is_null(st, 31) && (!r->request || !r->definition))) {
         mt_run_done(r);
         return mt_fail_oom(err);
     }
@@ -99,14 +100,13 @@ int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret
 
 // ---- idempotency ----
 
-// 0: *ret is the run of an earlier start, 1: no such key, < 0: reused for another request.
-static int by_idempotency(db *d, int64_t now, const mt_user *by, const char *key,
-                          const char *digest, mt_run *ret, mt_err **err)
+int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, const char *digest,
+                     char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
     int r;
 
-    if (db_start(d, IDEMPOTENCY_GET, &st, err, T(by->id), T(key), I(now - KEY_US)) < 0)
+    if (db_start(d, IDEMPOTENCY_GET, &st, err, T(user_id), T(key), I(now - KEY_US)) < 0)
         return -1;
     r = db_step(d, st, err);
     if (r <= 0)
@@ -117,10 +117,23 @@ static int by_idempotency(db *d, int64_t now, const mt_user *by, const char *key
             "the Idempotency-Key '%.80s' was used for another request within the last %d "
             "hours",
             key, 24 * MT_STORE_KEY_DAYS);
-    return run_load(d, by, db_text(st, 1), ret, err);
+    db_copy_(st, 1, ret_run, MT_ID_TEXT);
+    db_copy_(st, 2, ret_command, MT_ID_TEXT);
+    return 0;
 }
 
-static int check_key(const char *key, const char *digest, mt_err **err)
+int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
+                     const char *run_id, const char *command_id, mt_err **err)
+{
+    if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
+        return -1;
+    return db_run(t->db, IDEMPOTENCY_ADD, err, T(user_id), T(key), T(digest), T(run_id), I(t->now),
+                  T(command_id)) < 0
+               ? -1
+               : 0;
+}
+
+int check_idempotency_key(const char *key, const char *digest, mt_err **err)
 {
     size_t n = key ? strlen(key) : 0;
 
@@ -130,12 +143,22 @@ static int check_key(const char *key, const char *digest, mt_err **err)
                          "an Idempotency-Key has 1 to 255 characters");
 }
 
+// 0: *ret is the run of an earlier start, 1: no such key, < 0: reused for another request.
+static int by_idempotency(db *d, int64_t now, const mt_user *by, const char *key,
+                          const char *digest, mt_run *ret, mt_err **err)
+{
+    char run[MT_ID_TEXT], command[MT_ID_TEXT];
+    int r = idempotency_find(d, now, by->id, key, digest, run, command, err);
+
+    return r != 0 ? r : run_load(d, by, run, ret, err);
+}
+
 int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                 const char *request_digest, mt_run *ret, mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
 
-    if (check_key(key, request_digest, err) < 0 || reader_get(s, &r, err) < 0)
+    if (check_idempotency_key(key, request_digest, err) < 0 || reader_get(s, &r, err) < 0)
         return -1;
     return by_idempotency(r->db, mt_now_us(), by, key, request_digest, ret, err);
 }
@@ -154,12 +177,8 @@ static int remember_key(tx *t, const struct create *c, mt_err **err)
 
     if (!n->idempotency_key)
         return 0;
-    if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
-        return -1;
-    return db_run(t->db, IDEMPOTENCY_ADD, err, T(n->started_by->id), T(n->idempotency_key),
-                  T(n->request_digest), T(c->id), I(t->now)) < 0
-               ? -1
-               : 0;
+    return idempotency_keep(t, n->started_by->id, n->idempotency_key, n->request_digest, c->id,
+                            NULL, err);
 }
 
 static int add_mounts(tx *t, const struct create *c, mt_err **err)
@@ -208,7 +227,8 @@ int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err 
     struct create c = {run, run->id, &made};
     int r;
 
-    if (run->idempotency_key && check_key(run->idempotency_key, run->request_digest, err) < 0)
+    if (run->idempotency_key &&
+        check_idempotency_key(run->idempotency_key, run->request_digest, err) < 0)
         return -1;
     if (!run->id) {
         mt_id_new(own);

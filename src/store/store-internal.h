@@ -25,7 +25,7 @@ typedef struct op {
     bool essential; // may use the reserve: how a run ended must always be written
     int result;
     mt_err *err;
-    mt_store_done_fn *done; // async: called with data, then arg and op are freed
+    mt_store_done_fn *done; // after the commit; async: then arg and op are freed
     void *data;
     bool async, finished;
     pthread_cond_t cond; // sync: signalled when finished
@@ -80,6 +80,10 @@ int store_writer_start(mt_store *s, mt_err **err);
 void store_writer_stop(mt_store *s);
 int store_write(mt_store *s, op_fn *fn, void *arg, mt_err **err); // blocks; fn's result
 int store_write_essential(mt_store *s, op_fn *fn, void *arg, mt_err **err);
+// As store_write(); done is told of the result first: on the writer's thread, or here when the
+// operation could not be queued.
+int store_write_then(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, void *data,
+                     mt_err **err);
 // arg is one malloc'd block, which becomes the writer's when this returns 0.
 int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
                       void *data, mt_err **err);
@@ -114,6 +118,21 @@ int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
 int check_name(const char *name, const char *what, mt_err **err);
 const char *as_id(const mt_user *as); // '' for the server
 int64_t as_all(const mt_user *as);    // 1: sees everything
+
+// runs.c
+int check_idempotency_key(const char *key, const char *digest, mt_err **err);
+// 0: *ret_run (and *ret_command, "" for a start) is of an earlier request with that key and digest,
+// 1: no such key, < 0: reused for another request.
+int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, const char *digest,
+                     char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err);
+int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
+                     const char *run_id, const char *command_id, mt_err **err);
+
+// commands.c: its part of a run's event. ns is the run's namespace.
+int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,
+                  mt_err **err);
+int commands_abort(tx *t, const char *run_id, const char *ns, bool starting,
+                   const mt_run_change *end, mt_err **err);
 
 // Row readers used across files. 0 found, 1 no such row, < 0. They take any connection.
 int user_load(db *d, db_id by, db_value key, mt_user *ret, mt_err **err);

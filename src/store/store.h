@@ -316,6 +316,7 @@ typedef struct mt_run {
     char parent_id[MT_ID_TEXT];
     int64_t date_created, date_ready, date_ended, deadline;
     int64_t max_duration_ms;
+    int64_t extended_ms; // a life that was asked for and is not confirmed yet, 0 when none
     char image[MT_STORE_NAME];
     char image_digest[136];
     int64_t memory_peak_bytes;
@@ -372,13 +373,34 @@ int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filte
 int mt_store_run_live(mt_store *s, mt_run_list *ret, mt_err **err);
 int mt_store_run_live_count(mt_store *s, int64_t *ret, mt_err **err);
 
-// What an event of a run changes; any set of parts.
+// What an event changes of one command of the run; started or ended.
+typedef struct mt_command_change {
+    const char *id;
+    bool started;
+    int64_t started_us;     // 0: now
+    bool ended;             // the rest
+    const char *status;     // "Finished", "Error" or "Aborted"
+    const char *end_reason; // needed
+    bool has_exit_code;
+    int exit_code;
+    int64_t limit_ms;
+    int signal;
+    const char *limits_reached;  // JSON list, NULL: "[]"
+    const char *failure_details; // NULL: ""; of an aborted one without: said by the run's end
+    mt_str standard, error;      // UTF-8
+    int64_t standard_length, error_length; // characters in all, 0 when the text is all of it
+    int64_t ended_us;                      // 0: now
+} mt_command_change;
+
+// What an event of a run changes; any set of parts. When it ends, its commands that have not are
+// Aborted in the same transaction, with how the run ended in their words.
 typedef struct mt_run_change {
     bool ready; // Starting -> Running at ready_us (0: now)
     int64_t ready_us;
     const char *phases; // JSON list that replaces the old one
     const char *image_digest;
-    int64_t deadline;       // 0: as it was
+    int64_t deadline, max_duration_ms; // 0: as it was
+    const mt_command_change *command;
     bool ended;             // status, end_reason and what follows
     const char *status;     // "Finished" or "Error"
     const char *end_reason; // needed
@@ -397,9 +419,10 @@ typedef struct mt_run_change {
 typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
 
 // Not synced by itself: seq stands for a record of the run's journal, which was synced, and which
-// the server reads again at its start. Applies an event once: seq must be above the run's (0: it has no number and is applied if the run
-// still lives). An ended run never changes. Everything in change is copied. done may be NULL.
-// Returns < 0 (and done is not called) only when it could not be queued. [async]
+// the server reads again at its start. Applies an event once: seq must be above the run's (0: it
+// has no number and is applied if the run still lives). An ended run never changes. Everything in
+// change is copied. done may be NULL. Returns < 0 (and done is not called) only when it could not
+// be queued. [async]
 int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_run_change *change,
                        mt_store_done_fn *done, void *data, mt_err **err);
 // The same and wait: 0 or 1 as above. [write]
@@ -407,6 +430,96 @@ int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
                             const mt_run_change *change, mt_err **err);
 // Notes who asked for the end; the first stays. 0 noted, 1 ended or noted before. [write]
 int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err);
+// A new longest life, counted from its start. 0 noted, 1 it has ended. [write]
+int mt_store_run_extend(mt_store *s, const char *run_id, int64_t max_duration_ms, mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
+// Commands of a run, in the order in which they were stored: number. Status: "Queued" "Running"
+// "Finished" "Error" "Aborted".
+
+typedef struct mt_text {
+    char *data; // followed by a NUL that does not count
+    size_t len;
+} mt_text;
+
+typedef struct mt_command_record {
+    int64_t number; // of all commands of the store, growing
+    char id[MT_ID_TEXT];
+    char run_id[MT_ID_TEXT];
+    char status[MT_STORE_WORD];
+    char run_as_user[MT_STORE_NAME];
+    bool async;
+    int64_t max_duration_ms; // 0: none of its own
+    char *working_directory; // "" when none was given
+    char end_reason[MT_STORE_WORD];
+    bool has_exit_code;
+    int exit_code;
+    int64_t limit_ms;
+    int signal;
+    char *limits_reached; // JSON list of words
+    char cancel_requested_by[MT_STORE_NAME];
+    int64_t standard_length, error_length; // characters in all, 0 when the text is all of it
+    int64_t date_created, date_started, date_ended;
+    char *failure_details;
+    char *command;
+    char *arguments;   // JSON list of strings
+    char *environment; // JSON object of strings
+    // These three are only where said; else data is NULL.
+    mt_text standard, error; // mt_store_command_get
+    mt_text input;           // mt_store_command_waiting
+} mt_command_record;
+void mt_command_record_done(mt_command_record *c);
+
+typedef struct mt_command_list {
+    mt_command_record *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_command_list;
+void mt_command_list_done(mt_command_list *l);
+
+typedef struct mt_command_new {
+    const char *id; // of mt_id_new()
+    const char *run_id;
+    const char *command;
+    const char *arguments;   // JSON
+    const char *environment; // JSON
+    const char *run_as_user;
+    bool async;
+    int64_t max_duration_ms;
+    const char *working_directory; // NULL: none
+    mt_str input;
+    const mt_user *by;
+    const char *idempotency_key; // NULL: none
+    const char *request_digest;  // of the whole request, for idempotency_key
+    size_t most;                 // that may wait in the run
+    int64_t most_bytes;          // that the waiting ones may hold together
+} mt_command_new;
+
+// 0: stored, Queued. 1: the key and digest are those of an earlier command, which *ret is.
+// runEnded tells how the run ended; capacityExceeded when too many wait; notFound without the run.
+// made (may be NULL) is called exactly once, with the result, before this returns: for what was
+// stored on the writer's thread, after the commit, in the order of the numbers; *ret_number is set
+// by then. [write]
+int mt_store_command_create(mt_store *s, const mt_command_new *command, mt_store_done_fn *made,
+                            void *data, int64_t *ret_number, mt_command_record *ret, mt_err **err);
+// The same question without a command: 0: *ret is that command, 1: no such key.
+int mt_store_command_by_idempotency(mt_store *s, const mt_user *by, const char *key,
+                                    const char *request_digest, mt_command_record *ret,
+                                    mt_err **err);
+// One of another run is notFound.
+int mt_store_command_get(mt_store *s, const char *run_id, const char *id, mt_command_record *ret,
+                         mt_err **err);
+// 1: it has not ended, 0: it has (its record and, where it was aborted, why), < 0.
+int mt_store_command_is_open(mt_store *s, const char *run_id, const char *id, mt_err **err);
+int mt_store_command_list(mt_store *s, const char *run_id, const char *status,
+                          const char *id_ending, mt_page page, mt_command_list *ret,
+                          mt_err **err); // oldest first; status, id_ending NULL: any
+// Those of the run that have not ended, with a number above after, at most limit of them.
+int mt_store_command_waiting(mt_store *s, const char *run_id, int64_t after, size_t limit,
+                             mt_command_list *ret, mt_err **err);
+// Notes who asked for its end; the first stays. 0 noted, 1 ended or noted before. [write]
+int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char *id, const char *by,
+                                    mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
 // Events: a numbered index of what changed, written with every change in its own transaction.
@@ -415,7 +528,7 @@ typedef struct mt_event {
     int64_t number;
     int64_t time_us;
     char kind[MT_STORE_WORD]; // user key namespace vfs agent app capsule interaction json prompt
-                              // capsuleRun
+                              // capsuleRun command
     char object_id[MT_ID_TEXT];
     char namespace_id[MT_ID_TEXT]; // "" for users and keys
     char change[MT_STORE_WORD];    // created updated deleted ready ended …

@@ -148,6 +148,8 @@ static void finish(mt_store *s, op *o)
         free(o);
         return;
     }
+    if (o->done)
+        o->done(o->result, o->err, o->data);
     // Once finished is seen, the op (on its caller's stack) is gone.
     pthread_mutex_lock(&s->lock);
     o->finished = true;
@@ -248,17 +250,22 @@ static int enqueue(mt_store *s, op *o, mt_err **err)
 
 static int write_and_wait(mt_store *s, op *o, mt_err **err)
 {
+    bool queued;
+
     if (pthread_equal(pthread_self(), s->thread))
         return mt_fail(err, MT_E_INTERNAL, "the store's writer cannot wait for itself");
     (void)pthread_cond_init(&o->cond, NULL);
     pthread_mutex_lock(&s->lock);
-    if (enqueue(s, o, &o->err) < 0) {
+    queued = enqueue(s, o, &o->err) == 0;
+    if (!queued) {
         o->result = -1;
         o->finished = true;
     }
     while (!o->finished)
         pthread_cond_wait(&o->cond, &s->lock);
     pthread_mutex_unlock(&s->lock);
+    if (!queued && o->done)
+        o->done(o->result, o->err, o->data);
     (void)pthread_cond_destroy(&o->cond);
     if (o->result < 0)
         mt_err_move(err, o->err);
@@ -270,6 +277,14 @@ static int write_and_wait(mt_store *s, op *o, mt_err **err)
 int store_write(mt_store *s, op_fn *fn, void *arg, mt_err **err)
 {
     op o = {.fn = fn, .arg = arg};
+
+    return write_and_wait(s, &o, err);
+}
+
+int store_write_then(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, void *data,
+                     mt_err **err)
+{
+    op o = {.fn = fn, .arg = arg, .done = done, .data = data};
 
     return write_and_wait(s, &o, err);
 }

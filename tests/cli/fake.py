@@ -107,6 +107,7 @@ class Fake:
         self.default = "work"
         self.capsules = {"report": True, "bench": False}  # name -> autoTerminate
         self.runs = []
+        self.commands = []
         self.deployed = None
         self.server = self.tcp = None
 
@@ -222,6 +223,8 @@ class Fake:
         if not parts:
             return self.page(r, [{"name": n, "owner": "ada", "dateCreated": NOW} for n in self.namespaces])
         self.namespace(parts[0])
+        if len(parts) == 1:
+            return {"name": parts[0], "owner": "ada", "dateCreated": NOW}
         if len(parts) == 2 and parts[1] == "vfs":
             return self.page(r, [{"name": n, "limitBytes": 10 << 30, "dateCreated": NOW}
                                  for n in self.namespaces[parts[0]]])
@@ -234,6 +237,8 @@ class Fake:
     # ---- runs ----
 
     def start_run(self, r, parts):
+        if parts[2] not in self.capsules:
+            raise Problem(404, "notFound", f"no capsule '{parts[2]}' in namespace '{parts[0]}'")
         key = r.headers["Idempotency-Key"]
         known = [run for run in self.runs if run["key"] == key]
         if known:
@@ -255,19 +260,90 @@ class Fake:
             return self.page(r, [run for run in self.runs
                                  if run["id"].endswith(r.query.get("idEnding", ""))
                                  and (r.query.get("mine") != "true" or run["startedBy"] == "ada")])
+        if len(parts) > 1 and parts[1] == "commands":
+            return self.get_commands(r, self.find_run(parts[0]), parts[2:])
+        run = self.find_run(parts[0])
+        deadline = time.monotonic() + int(r.query.get("wait", 0))
+        while run["status"] == "Starting" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return run
+
+    def find_run(self, run_id):
         for run in self.runs:
-            if run["id"] == parts[0]:
-                deadline = time.monotonic() + int(r.query.get("wait", 0))
-                while run["status"] == "Starting" and time.monotonic() < deadline:
-                    time.sleep(0.02)
+            if run["id"] == run_id:
                 return run
-        raise Problem(404, "notFound", f"no run '{parts[0]}'")
+        raise Problem(404, "notFound", f"no run '{run_id}'")
 
     def post_capsule_runs(self, r, parts):
-        run = self.get_capsule_runs(r, parts[:1])
+        run = self.find_run(parts[0])
+        if parts[1:] == ["commands"]:
+            return self.send_command(r, run)
+        if parts[1:2] == ["commands"]:
+            command = self.get_commands(r, run, parts[2:3])
+            self.end(command, "Error", "terminated", 143, details="cancelled by ada")
+            return self.shown(command)
+        if parts[1:] == ["extend"]:
+            run.update(maxDuration=r.json["maxDuration"], deadline=NOW)
+            return run
         if not run["endReason"]:
             self.finish(run, reason="terminated", details="stopped by ada")
         return run
+
+    # ---- commands ----
+
+    def send_command(self, r, run):  # ids hold their time, that of NOW
+        if run["endReason"]:
+            raise Problem(409, "runEnded", "the run was stopped by ada")
+        key = r.headers["Idempotency-Key"]
+        known = [c for c in self.commands if c["key"] == key]
+        if known:
+            return 200, self.shown(known[0])
+        body = r.json
+        command = {"id": f"01a22acb-0203-7000-9000-{len(self.commands):012x}", "key": key, "runId": run["id"],
+                   "command": body["command"], "arguments": body.get("arguments", []),
+                   "runAsUser": body.get("runAsUser", "maitento"), "async": body.get("async", False),
+                   "maxDuration": body.get("maxDuration"), "workingDirectory": body.get("workingDirectory"),
+                   "environment": body.get("environment", {}), "status": "Queued", "endReason": None,
+                   "exitCode": None, "outputStandard": "", "outputError": "", "failureDetails": "",
+                   "limitsReached": [], "dateCreated": NOW, "dateStarted": None, "dateEnded": None,
+                   "body": body, "spool": {"standard": b"", "error": b""}}
+        self.commands.append(command)
+        return 201, self.shown(command)
+
+    @staticmethod
+    def shown(command):
+        return {k: v for k, v in command.items() if k not in ("spool", "body")}
+
+    def end(self, command, status="Finished", reason="exited", code=0, out=b"", err=b"", details="", **more):
+        command["spool"]["standard"] += out
+        command["spool"]["error"] += err
+        command.update(status=status, exitCode=code, failureDetails=details, dateStarted=NOW, dateEnded=NOW,
+                       outputStandard=command["spool"]["standard"].decode(errors="replace"),
+                       outputError=command["spool"]["error"].decode(errors="replace"), **more)
+        command["endReason"] = reason
+
+    def get_commands(self, r, run, parts):
+        mine = [c for c in self.commands if c["runId"] == run["id"]]
+        if not parts:
+            return self.page(r, [self.shown(c) for c in mine if r.query.get("status", c["status"]) == c["status"]])
+        for command in mine:
+            if command["id"] != parts[0]:
+                continue
+            if parts[1:] == ["output"]:
+                return self.output(r, command)
+            deadline = time.monotonic() + int(r.query.get("wait", 0))
+            while not command["endReason"] and time.monotonic() < deadline:
+                time.sleep(0.02)
+            return command if r.method == "POST" else self.shown(command)
+        raise Problem(404, "notFound", f"no command '{parts[0]}'")
+
+    def output(self, r, command):
+        """All that is there at the command's end, or what has come within a second: clients ask again."""
+        deadline = time.monotonic() + 1
+        while r.query.get("follow") == "true" and not command["endReason"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        at = max(int(r.query["from"]), command.get("dropped", 0))
+        return 200, command["spool"][r.query["stream"]][at:], {"X-Maitento-Offset": str(at)}
 
     # ---- files ----
 

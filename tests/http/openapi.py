@@ -96,7 +96,8 @@ def read_routes():
                               capture_output=True, text=True, check=True).stdout
         for entry in re.findall(r"{\s*\.method\s*=([^{}]*)}", text.replace("{ns}", "<ns>")
                                 .replace("{name}", "<name>").replace("{id}", "<id>")
-                                .replace("{user}", "<user>").replace("{capsule}", "<capsule>")):
+                                .replace("{user}", "<user>").replace("{capsule}", "<capsule>")
+                                .replace("{command}", "<command>")):
             fields = {"method": entry.split(",")[0]}
             for part in re.split(r",\s*\.", entry)[1:]:
                 key, value = part.split("=", 1)

@@ -148,8 +148,25 @@ def walk_runs(do, ns):
     do("POST", f"/v1/capsule-runs/{run['id']}/terminate", expect=200)
     slow = do("POST", start, {"startup": [{"command": "sleep", "arguments": ["60"]}]}, 201)
     do("GET", f"/v1/capsule-runs/{slow['id']}?wait=1&until=ready", expect=200)
+    walk_commands(do, f"/v1/capsule-runs/{slow['id']}")
     do("POST", f"/v1/capsule-runs/{slow['id']}/terminate?wait=30", expect=200)
+    do("POST", f"/v1/capsule-runs/{slow['id']}/commands", {"command": "ls"}, 409)
     do("GET", "/v1/capsule-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
+
+
+def walk_commands(do, run):
+    key = {"Idempotency-Key": f"shape-{run}"}
+    sent = do("POST", f"{run}/commands", {"command": "echo", "arguments": ["x"]}, 201, key)
+    assert do("POST", f"{run}/commands", {"command": "echo", "arguments": ["x"]}, 200, key)["id"] == sent["id"]
+    do("POST", f"{run}/commands", {"command": "ls", "runAsUser": "nobody"}, 400)
+    at = f"{run}/commands/{sent['id']}"
+    do("GET", at, expect=200)
+    assert do("GET", f"{run}/commands?limit=1", expect=200)["items"]
+    do("GET", f"{at}/output", expect=200)
+    do("GET", f"{at}/output?from=99", expect=416)
+    do("POST", f"{at}/cancel?wait=30", expect=200)
+    do("GET", f"{run}/commands/{sent['runId']}", expect=404)
+    do("POST", f"{run}/extend", {"maxDuration": "00:12:00"}, 200)
 
 
 def test_answers_are_as_described(api):

@@ -120,7 +120,7 @@ def test_permissions_of_the_run_folder(runner):
     run = running(runner)
     folder = runner.folder(run)
     st = folder.stat()
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o750)
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o2750)
     st = (folder / "journal").stat()
     assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o640)
     st = (folder / "sock").stat()

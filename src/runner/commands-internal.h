@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between commands.c (queue and life) and command-streams.c (what a command reads and prints).
+#pragma once
+
+#include "runner/commands.h"
+#include "runner/spool.h"
+
+typedef enum command_state {
+    CMD_QUEUED,
+    CMD_ASKED,
+    CMD_RUNNING,
+    CMD_STOPPING,
+    CMD_ENDED,
+} command_state;
+
+typedef enum command_stop { STOP_NONE, STOP_TIMEOUT, STOP_CANCEL } command_stop;
+
+typedef struct command command;
+
+typedef struct command_stream { // standard output or error output
+    command *c;
+    int fd; // read end; -1 when it is at its end
+    mt_io *io;
+    spool spool;
+    bool noted; // that its spool has failed
+} command_stream;
+
+struct command {
+    commands *of;
+    command *next; // in the queue, or in `live`
+    command_state state;
+    char id[37];
+    bool async;
+    char *bytes; // encoded, while it is queued; NULL when they lie in a file
+    size_t len;
+    bool spilled;     // they do
+    mt_command *what; // from its start to its end
+    uint32_t number;  // group and token
+    bool has_group;
+    command_stream streams[2];
+    int in_fd; // write end of its standard input; -1: nothing is left to write
+    mt_io *in_io;
+    size_t in_at;
+
+    mt_timer *timer;
+    command_stop stop;
+    bool killed;
+    char *by;                    // who cancelled it
+    int64_t kill_ns, give_up_ns; // once it is being stopped
+    int status;                  // wait(2)'s, once it has exited
+    uint64_t oom_before, pids_before;
+};
+
+struct commands {
+    commands_host host;
+    bool is_open;
+    bool aborted;
+    bool moving;  // the queue is being moved: not again from inside
+    bool blocked; // by a command that is waited for
+    command *queue, **queue_end;
+    uint32_t queued;
+    size_t bytes;  // encoded, in memory: of those that have not ended
+    command *live; // in the order of their starts, to ENDED
+    uint32_t running;
+    uint32_t ended; // of live, those that have ended
+    uint32_t next_number;
+    int out_dir_fd;
+    struct seen *seen;
+    uint32_t *left; // groups of forgotten commands that are not empty
+    size_t left_count, left_at;
+    bool told; // that there are too many ended ones
+};
+
+// command-streams.c
+// Makes pipes and, for what there is to read, standard input. ends: what the process gets as 0 (or
+// -1), 1 and 2; the caller's.
+int command_streams_open(command *c, int ends[3], mt_err **err);
+// What the command itself has written is in the pipes when its process has ended: takes that much,
+// and no more.
+void command_streams_drain(command *c);
+// Looks once more, for the end above all; true when both are at their end.
+bool command_streams_finish(command *c);
+void command_input_close(command *c);
+void command_streams_close(command *c);
+void command_streams_ended(command *c); // in commands.c: both of an ended command are at their end
+
+// seen.c: ids that were taken, for good
+typedef struct seen seen;
+seen *seen_new(void);
+void seen_free(seen *s);
+// 1 when the id (a GUID) was not there and is now, 0 when it was, -1 out of memory.
+int seen_add(seen *s, const char *id);
