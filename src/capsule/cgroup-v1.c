@@ -68,6 +68,8 @@ static int set_memory(int fd, uint64_t bytes)
     int r = cg_write_u64(fd, "memory.limit_in_bytes", bytes), swap;
 
     swap = cg_write_u64(fd, "memory.memsw.limit_in_bytes", bytes);
+    // Buffers of TCP sockets are counted by themselves here, and only where they have a limit.
+    (void)cg_write_u64(fd, "memory.kmem.tcp.limit_in_bytes", bytes / 4);
     if (r == -EINVAL || r == -EBUSY)
         r = cg_write_u64(fd, "memory.limit_in_bytes", bytes);
     return r == 0 && swap < 0 && swap != -ENOENT ? swap : r; // missing without swap accounting

@@ -108,6 +108,34 @@ static void set_memory_cap(mt_cgroups *c)
                strerror(-r));
 }
 
+// Processes of all runs together: half of the numbers that the machine has for them. The ceiling of
+// one run is far below, but a dozen runs would leave the host unable to start anything.
+static uint64_t pids_cap(void)
+{
+    static const char *const files[] = {"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"};
+    uint64_t least = 32768, v;
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(files); i++) {
+        if (cg_read_number(AT_FDCWD, files[i], NULL, &v))
+            least = i == 0 ? v : MT_MIN(least, v);
+    }
+    return least / 2;
+}
+
+static void set_pids_cap(mt_cgroups *c)
+{
+    uint64_t cap = pids_cap();
+    int r = -ENOENT;
+
+    if (c->limited & (1u << CG_PIDS))
+        r = cg_limit_v2.pids(c->track_fd, cap);
+    for (size_t i = 0; i < c->v1_count; i++)
+        if (c->v1[i].controllers & (1u << CG_PIDS))
+            r = cg_limit_v1.pids(c->v1[i].parent_fd, cap);
+    if (r < 0 && r != -ENOENT)
+        notice(c, "the processes of all runs together are not capped (%s)", strerror(-r));
+}
+
 static void note_missing(mt_cgroups *c)
 {
     static const struct {
@@ -173,6 +201,7 @@ static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *
     if (v2 && !c->track_v2 && open_beside(c, f->v2, err) < 0)
         return -1;
     set_memory_cap(c);
+    set_pids_cap(c);
     note_missing(c);
     return 0;
 }

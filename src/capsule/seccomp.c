@@ -10,8 +10,10 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 typedef enum verdict {
@@ -22,7 +24,9 @@ typedef enum verdict {
     SOCKET,
     SOCKETPAIR,
     IOCTL,
-    PERSONALITY
+    PERSONALITY,
+    SETRLIMIT,
+    PRLIMIT
 } verdict;
 
 enum { CALLS_MAX = 512, PROGRAM_MAX = 1024 };
@@ -88,15 +92,38 @@ static void emit_clone(program *p)
     ret(p, SECCOMP_RET_ALLOW);
 }
 
-static void emit_socket(program *p)
+// What is in use. Asking for another type or protocol of the internet families would have the
+// kernel load a module for it (SCTP, DCCP, L2TP, ...), and those had holes.
+static void emit_internet(program *p)
 {
-    static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
+    static const uint32_t protocols[] = {
+        0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6, IPPROTO_UDPLITE, IPPROTO_MPTCP};
 
-    load(p, ARG_LOW(0));
-    for (size_t i = 0; i < MT_ARRAY_SIZE(families); i++) {
-        when_equal(p, families[i]);
+    load(p, ARG_LOW(1));
+    emit(p, BPF_ALU | BPF_AND | BPF_K, 0xf, 0, 0); // without SOCK_NONBLOCK and the like
+    emit(p, BPF_JMP | BPF_JGT | BPF_K, SOCK_RAW, 0, 1);
+    ret(p, RET_ERRNO(ESOCKTNOSUPPORT));
+    load(p, ARG_LOW(2));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(protocols); i++) {
+        when_equal(p, protocols[i]);
         ret(p, SECCOMP_RET_ALLOW);
     }
+    ret(p, RET_ERRNO(EPROTONOSUPPORT));
+}
+
+static void emit_socket(program *p)
+{
+    unsigned inet;
+
+    load(p, ARG_LOW(0));
+    when_equal(p, AF_UNIX);
+    ret(p, SECCOMP_RET_ALLOW);
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0);
+    inet = p->count;
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 0); // over what follows, where it is neither
+    emit_internet(p);
+    if (inet < PROGRAM_MAX)
+        p->code[inet].jf = (uint8_t)(p->count - inet - 1);
     emit(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0);
     ret(p, RET_ERRNO(EAFNOSUPPORT));
     load(p, ARG_LOW(2));
@@ -113,10 +140,11 @@ static void emit_socketpair(program *p)
     ret(p, RET_ERRNO(EAFNOSUPPORT));
 }
 
-// Putting characters into a terminal that somebody else reads.
+// Putting characters into a terminal that somebody else reads; line disciplines, for which the
+// kernel loads modules and which nobody needs on the terminals of programs.
 static void emit_ioctl(program *p)
 {
-    static const uint32_t refused[] = {TIOCSTI, TIOCLINUX};
+    static const uint32_t refused[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
 
     load(p, ARG_LOW(1));
     for (size_t i = 0; i < MT_ARRAY_SIZE(refused); i++) {
@@ -137,6 +165,31 @@ static void emit_personality(program *p)
         ret(p, SECCOMP_RET_ALLOW);
     }
     ret(p, RET_ERRNO(EPERM));
+}
+
+// Where the host hands core dumps to a program (core_pattern with a pipe), only a limit of exactly
+// 1 keeps the kernel from running that program, as the host's root, on what a capsule made; 0 does
+// not. So the limit stays as it is, and whoever sets it (many set 0) is told that it is done.
+static void emit_core_limit(program *p, unsigned resource)
+{
+    load(p, ARG_LOW(resource));
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 1, 0);
+    ret(p, SECCOMP_RET_ALLOW);
+    ret(p, RET_ERRNO(0));
+}
+
+// The limits of PID 1 are no one's to set, not even root's.
+static void emit_prlimit(program *p)
+{
+    load(p, ARG_LOW(2)); // the new limit: a pointer has two halves
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+    load(p, ARG_LOW(2) + 4);
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    ret(p, SECCOMP_RET_ALLOW); // only asked
+    load(p, ARG_LOW(0));
+    when_equal(p, 1);
+    ret(p, RET_ERRNO(EPERM));
+    emit_core_limit(p, 1);
 }
 
 static void emit_verdict(program *p, verdict v)
@@ -165,6 +218,12 @@ static void emit_verdict(program *p, verdict v)
         break;
     case PERSONALITY:
         emit_personality(p);
+        break;
+    case SETRLIMIT:
+        emit_core_limit(p, 0);
+        break;
+    case PRLIMIT:
+        emit_prlimit(p);
         break;
     }
 }

@@ -4,12 +4,14 @@
 #include "capsule/seccomp.h"
 #include "capsule/syscalls.h"
 
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -78,6 +80,18 @@ static void test_arguments(void)
 {
     CHECK_INT(try_call(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0), EPERM);
     CHECK_INT(try_call(SYS_clone, CLONE_NEWNS | SIGCHLD, 0, 0), EPERM);
+    CHECK_INT(try_call(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP), 0);
+    CHECK_INT(try_call(SYS_socket, AF_INET6, SOCK_DGRAM, 0), 0);
+    CHECK_INT(try_call(SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_SCTP), EPROTONOSUPPORT);
+    CHECK_INT(try_call(SYS_socket, AF_INET6, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
+    CHECK_INT(try_call(SYS_socket, AF_INET, SOCK_DCCP, 0), ESOCKTNOSUPPORT);
+    CHECK_INT(try_call(SYS_setrlimit, RLIMIT_CORE, 1, 0), 0); // not looked at
+    CHECK_INT(try_call(SYS_setrlimit, RLIMIT_NOFILE, 1, 0), EFAULT);
+    CHECK_INT(try_call(SYS_prlimit64, 0, RLIMIT_CORE, HIGH), 0);
+    CHECK_INT(try_call(SYS_prlimit64, 0, RLIMIT_CORE, 0), 0);
+    CHECK_INT(try_call(SYS_prlimit64, 1, RLIMIT_NOFILE, 1), EPERM);
+    CHECK_INT(try_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 1), EFAULT);
+    CHECK_INT(try_call(SYS_ioctl, 0, TIOCSETD, 0), EPERM);
     CHECK_INT(try_call(SYS_clone, CLONE_NEWCGROUP | SIGCHLD | HIGH, 0, 0), EPERM);
     CHECK_INT(try_call(SYS_clone, SIGCHLD, 0, 0), 0);
     CHECK_INT(try_call(SYS_socket, AF_UNIX, SOCK_STREAM, 0), 0);

@@ -389,7 +389,10 @@ static void receive(void)
     take_fds(j, &c, m.control_len);
     if (n != (long)sizeof(j->req) || (m.flags & MSG_TRUNCATED)) {
         close_fds(j);
-        reply(MT_INIT_FAILED, 0, MT_INIT_STAGE_REQUEST, EBADMSG, 0, 0);
+        // Fds are cut off when they would be too many for the limit of this process, which the
+        // capsule's root may lower: the request itself is whole then.
+        reply(MT_INIT_FAILED, n == (long)sizeof(j->req) ? j->req.token : ~0ull,
+              MT_INIT_STAGE_REQUEST, EBADMSG, 0, 0);
         return;
     }
     start(j);
@@ -418,8 +421,12 @@ static void serve(void)
                             {.fd = signal_fd, .events = POLLIN}};
 
     for (;;) {
-        if (SYS3(__NR_poll, fds, 2, -1) < 0)
+        long n = SYS3(__NR_poll, fds, 2, -1);
+
+        if (n == -EINTR)
             continue;
+        if (n < 0) // never so; not to be asked for ever, outside of every limit
+            leave(1);
         if (fds[1].revents & POLLIN) {
             char discarded[128 * 4];
 

@@ -130,6 +130,22 @@ int blocks_relock(blocks *b, uint32_t number)
     return number < MT_BLOCK_COUNT ? open_lock(b, number) : -EINVAL;
 }
 
+bool blocks_is_of(blocks *b, uint32_t number, const char *place)
+{
+    char name[16], owner[OWNER_MAX + 1], instance[64], whose[64];
+    _cleanup_close_ int fd = -1;
+    ssize_t n;
+
+    (void)snprintf(name, sizeof(name), "%u", number);
+    fd = mt_sys_open_beneath(b->r->ids_fd, name, O_RDONLY, 0);
+    n = fd < 0 ? -1 : pread(fd, owner, OWNER_MAX, 0);
+    if (n <= 0)
+        return false;
+    owner[n] = '\0';
+    return sscanf(owner, "%40s %40s", instance, whose) == 2 &&
+           mt_streq(instance, b->r->o.instance) && mt_streq(whose, place);
+}
+
 void blocks_release(int lock_fd)
 {
     if (lock_fd < 0)

@@ -145,9 +145,14 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
     return ret;
 }
 
+// Asked twice it may come to the second when a new run has taken the name: only what is closed
+// goes.
 void janitor_forget_run(runner *r, const char *run_id)
 {
-    folder_remove(r, run_id);
+    _cleanup_close_ int folder = -1;
+
+    if (folder_open(r, run_id, &folder, NULL) == 0 && folder_closed(folder))
+        folder_remove(r, run_id);
 }
 
 static int loopback_up(void)

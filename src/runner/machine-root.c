@@ -294,8 +294,9 @@ int mt_step_shm(mt_build *b)
 
 int mt_step_devices(mt_build *b)
 {
-    static const char *const pts[] = {"newinstance", NULL,  "ptmxmode", "0666", "mode",
-                                      "0620",        "gid", "5",        NULL};
+    // The kernel has some 3,000 terminals for all instances together: each run may have a part.
+    static const char *const pts[] = {"newinstance", NULL, "ptmxmode", "0666", "mode", "0620",
+                                      "gid",         "5",  "max",      "256",  NULL};
     int r = mt_build_attach(b, fcntl(b->parts->dev_fd, F_DUPFD_CLOEXEC, 0), "dev");
 
     if (r < 0)

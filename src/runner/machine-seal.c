@@ -114,7 +114,8 @@ int mt_step_limits(mt_build *b)
         if (r < 0)
             return r;
     }
-    set_rlimit(RLIMIT_CORE, 0, 0);
+    // No file, and no program of the host's either: capsule/seccomp.c keeps it so.
+    set_rlimit(RLIMIT_CORE, 1, 1);
     set_rlimit(RLIMIT_NOFILE, 1024, 1 << 20);
     // A quarter of it bounds arguments and environment: 2 MiB and 1 MiB are promised.
     set_rlimit(RLIMIT_STACK, 16 << 20, RLIM_INFINITY);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -107,6 +108,42 @@ static int write_map(pid_t pid, const char *name, uint32_t base, mt_err **err)
     return r < 0 ? mt_fail_errno(err, r, "cannot write the %s of the capsule", name) : 0;
 }
 
+// Changes the effective user and keeps what is permitted in effect.
+static int act_as(uid_t uid)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    if (setresuid((uid_t)-1, uid, (uid_t)-1) < 0 || syscall(SYS_capget, &head, data) < 0)
+        return -errno;
+    for (size_t i = 0; i < MT_ARRAY_SIZE(data); i++)
+        data[i].effective = data[i].permitted;
+    return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+// Who makes a user namespace owns it, and all that its users take of what the kernel allows each
+// user (inotify instances, message queues, pending signals, locked memory) counts as its owner's,
+// too. Were that root, one capsule could leave nothing for the host and for other runs; so it is
+// the first id of the block, which is nobody's but this run's.
+static pid_t clone_as(struct clone_args *args, uid_t owner)
+{
+    int r = act_as(owner), e;
+    pid_t pid;
+
+    if (r < 0) {
+        errno = -r;
+        return -1;
+    }
+    pid = mt_sys_clone3(args);
+    if (pid == 0)
+        return 0;
+    e = errno;
+    if (act_as(0) < 0)
+        _exit(1); // never so: back to what it was
+    errno = e;
+    return pid;
+}
+
 static int clone_child(mt_machine *m, const mt_run_resources *res, const mt_machine_parts *p,
                        mt_err **err)
 {
@@ -123,7 +160,7 @@ static int clone_child(mt_machine *m, const mt_run_resources *res, const mt_mach
     // Before the clone: a child in a new user namespace may not enter one that belongs to the host.
     if (res->netns_fd >= 0 && setns(res->netns_fd, CLONE_NEWNET) < 0)
         return mt_fail_errno(err, errno, "cannot enter the capsule's network namespace");
-    pid = mt_sys_clone3(&args);
+    pid = clone_as(&args, res->uid_base);
     if (pid == 0)
         mt_machine_child(res, p);
     if (pid < 0)
@@ -132,8 +169,22 @@ static int clone_child(mt_machine *m, const mt_run_resources *res, const mt_mach
     return 0;
 }
 
+// Whatever protects the runner from the kernel's choice of whom to kill must not protect capsules:
+// when the host is short of memory, they go before its own services.
+static void let_be_killed_first(pid_t pid)
+{
+    char path[64];
+    _cleanup_close_ int fd = -1;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)!write(fd, "500", 3);
+}
+
 static int let_go(mt_machine *m, const mt_run_resources *res, mt_err **err)
 {
+    let_be_killed_first(m->pid);
     if (write_map(m->pid, "uid_map", res->uid_base, err) < 0 ||
         write_map(m->pid, "gid_map", res->uid_base, err) < 0)
         return -1;

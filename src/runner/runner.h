@@ -137,6 +137,8 @@ int blocks_take(blocks *b, const char *run_id, uint32_t *ret_number, int *ret_lo
 void blocks_release(int lock_fd);
 // Locks a known block again: its lock fd, or -EWOULDBLOCK while somebody holds it.
 int blocks_relock(blocks *b, uint32_t number);
+// Whether the block was last taken under that name. Where not, it is another's by now.
+bool blocks_is_of(blocks *b, uint32_t number, const char *place);
 // Empties the files of blocks that this instance had and nobody holds.
 void blocks_forget_instance(blocks *b);
 int blocks_maps(blocks *b, uint32_t number, int *ret_image_fd, int *ret_vfs_fd, mt_err **err);

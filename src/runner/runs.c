@@ -203,12 +203,15 @@ static void take_on(run *u, const owner *o)
     u->lost = LOST_SUPERVISOR;
     if (u->block >= 0 && u->lock_fd < 0) {
         u->lock_fd = blocks_relock(u->r->blocks, (uint32_t)u->block);
-        if (u->lock_fd == -EWOULDBLOCK) {
+        if (u->lock_fd == -EWOULDBLOCK &&
+            blocks_is_of(u->r->blocks, (uint32_t)u->block, u->place)) {
             // Somebody lives who has not written his name yet.
             u->lock_fd = -1;
             runs_set_state(u, RUN_UNKNOWN);
             return;
         }
+        if (u->lock_fd < 0) // it was given away again
+            u->lock_fd = u->block = -1;
     }
     runs_clean(u);
 }
@@ -228,8 +231,9 @@ static void adopt_one(runner *r, const char *run_id)
     if (folder_closed(folder))
         return;
     if (read_owner(folder, &o) < 0 || !o.boot_id[0]) {
-        // A crash came before its first record: nothing else of it was made.
-        (void)janitor_forget(r->janitor, run_id);
+        // A crash came before its first record: nothing else of it was made. Here and now, for the
+        // janitor would not tell it from one that is just being made.
+        folder_remove(r, run_id);
         return;
     }
     u = runs_add(r, run_id, RUN_UNKNOWN);

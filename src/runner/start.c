@@ -30,6 +30,9 @@ static int check_ceilings(runner *r, const mt_plan *p, mt_err **err)
         return mt_fail_field(err, MT_E_CAPACITY_EXCEEDED, "limits.disk",
                              "limits.disk is over the size of the scratch disk (%s)",
                              mt_size_format((int64_t)disk, text));
+    if (p->deadline_ns > mt_boottime_ns() + MT_DURATION_MS_MAX * 1000000)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "deadline",
+                             "the run's end is over 366 days away");
     if (p->deadline_ns <= mt_boottime_ns())
         return mt_fail(err, MT_E_START_FAILED, "the run's time was over before it began");
     return 0;

@@ -36,8 +36,10 @@ typedef struct sup_command {
     bool running;
     int err_fd; // its error output; read to the end of the run
     mt_io *err_io;
-    mt_tail tail;    // of what came before the command's end
-    mt_timer *timer; // its own time, then from SIGTERM to SIGKILL
+    mt_tail tail;          // of what came before the command's end
+    mt_timer *timer;       // its own time, then from SIGTERM to SIGKILL
+    mt_timer *begin_timer; // until mt-init has said that it runs
+    unsigned begin_looks;
     bool timed_out;
     uint64_t oom_before;
 } sup_command;

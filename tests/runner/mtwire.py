@@ -227,8 +227,9 @@ class Runner:
         while True:
             try:
                 self.link = Link(self.dir / "runner.sock")
+                self.link.ask(HELLO)  # a supervisor that was just forked may hold the socket of a dead one
                 return self
-            except OSError:
+            except (OSError, Gone):
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError("mt-runner did not come up:\n" + self.log()) from None
                 time.sleep(0.01)

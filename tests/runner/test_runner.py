@@ -126,7 +126,7 @@ def test_permissions_of_the_run_folder(runner):
     st = (folder / "sock").stat()
     assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (mtwire.SERVICE, mtwire.SERVICE, 0o600)
     st = (runner.dir / "state/runs").stat()
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o750)
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o2750)
     runner.terminate(run)
     assert runner.wait(run)["by"] == "tester"
     runner.wait(run, "closed")
@@ -375,12 +375,12 @@ def test_sigterm_of_the_runner_leaves_runs_alone(own):
 def test_both_die(own):
     runs = [running(own) for _ in range(3)]
     pids = [own.supervisor(r) for r in runs]
-    blocks = [block_of(own, r) for r in runs]
+    blocks = [(block_of(own, r), own.place(r)) for r in runs]
     own.stop(9)
     for pid in pids:
         os.kill(pid, 9)
     # PID 1 of a capsule ends with its supervisor, though nobody sweeps.
-    until(lambda: not any(owned_processes(b) for b in blocks), "the capsules end by themselves")
+    until(lambda: not any(owned_processes(*b) for b in blocks), "the capsules end by themselves")
     own.start()
     for r in runs:
         assert own.wait(r)["reason"] == "supervisorLost"
@@ -479,12 +479,12 @@ def test_purge_leaves_nothing():
     r = mtwire.Runner()
     r.start()
     runs = [running(r) for _ in range(3)]
-    blocks = [block_of(r, x) for x in runs]
+    blocks = [(block_of(r, x), r.place(x)) for x in runs]  # others may have them by and by
     r.stop(9)
     done = subprocess.run([*r.command(), "--purge"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert not any(owned_processes(b) for b in blocks)
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/maitento-{r.instance}"))
+    assert not any(owned_processes(*b) for b in blocks)
+    assert not r.of_groups(".")
     assert not (r.dir / "scratch.img").exists()
     assert all(r.journal(x)[-1]["type"] == "closed" for x in runs)
     until(lambda: str(r.dir) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True).stdout,
@@ -499,6 +499,7 @@ def test_options():
     assert run("--version").stdout.startswith("mt-runner ")
     assert "usage: mt-runner" in run("--help").stdout
     for bad in (["--nonsense"], ["--state", "/x"], ["--service-uid", "0"], ["--service-uid", "1879048192"],
-                ["--instance", "A"], ["--cgroup", "v3"], ["--scratch-size", "2GB"], ["extra"]):
+                ["--instance", "A"], ["--cgroup", "v3"], ["--scratch-size", "2GB"], ["--spares", "65"],
+                ["extra"]):
         done = run(*bad)
         assert done.returncode == 2 and "mt-runner: " in done.stderr, bad
