@@ -17,7 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-enum { WORKERS = 8, STOP_WITHIN_MS = 5000 };
+enum { WORKERS = 10, STOP_WITHIN_MS = 5000 };
 
 typedef struct daemon_state {
     mt_config config;

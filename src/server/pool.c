@@ -5,40 +5,68 @@
 #include <pthread.h>
 #include <signal.h>
 
+enum { LANES = 64 };
+
 struct job {
     struct job *next;
     void (*fn)(void *data);
     void *data;
 };
 
+struct lane {
+    struct job *first, **last;
+    size_t running;
+};
+
 struct mt_pool {
     pthread_mutex_t lock; // guards what follows; a leaf
     pthread_cond_t wake;
-    struct job *first, **last;
+    struct lane lanes[LANES];
+    size_t turn;     // the lane that is looked at first
+    size_t per_lane; // threads that one may have
     bool stop;
     pthread_t *threads;
     size_t count;
 };
 
+// The next job, by turns; NULL: none that may run now.
+static struct job *take(mt_pool *pool, struct lane **ret_lane)
+{
+    for (size_t i = 0; i < LANES; i++) {
+        struct lane *lane = &pool->lanes[(pool->turn + i) % LANES];
+        struct job *job = lane->first;
+
+        if (!job || lane->running >= pool->per_lane)
+            continue;
+        lane->first = job->next;
+        if (!lane->first)
+            lane->last = &lane->first;
+        lane->running++;
+        pool->turn = (pool->turn + i + 1) % LANES;
+        *ret_lane = lane;
+        return job;
+    }
+    return NULL;
+}
+
 static void *work(void *data)
 {
     mt_pool *pool = data;
+    struct lane *lane;
 
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
-        struct job *job = pool->first;
+        struct job *job = take(pool, &lane);
 
         if (!job) {
             (void)pthread_cond_wait(&pool->wake, &pool->lock);
             continue;
         }
-        pool->first = job->next;
-        if (!pool->first)
-            pool->last = &pool->first;
         (void)pthread_mutex_unlock(&pool->lock);
         job->fn(job->data);
         free(job);
         (void)pthread_mutex_lock(&pool->lock);
+        lane->running--; // this thread looks again, so what the lane held back is seen
     }
     (void)pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -55,7 +83,9 @@ int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err)
     }
     (void)pthread_mutex_init(&pool->lock, NULL);
     (void)pthread_cond_init(&pool->wake, NULL);
-    pool->last = &pool->first;
+    for (size_t i = 0; i < LANES; i++)
+        pool->lanes[i].last = &pool->lanes[i].first;
+    pool->per_lane = threads > 2 ? threads - 2 : threads;
     // Signals are the main thread's.
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -73,8 +103,6 @@ int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err)
 
 void mt_pool_free(mt_pool *pool)
 {
-    struct job *next;
-
     if (!pool)
         return;
     (void)pthread_mutex_lock(&pool->lock);
@@ -83,26 +111,28 @@ void mt_pool_free(mt_pool *pool)
     (void)pthread_mutex_unlock(&pool->lock);
     for (size_t i = 0; i < pool->count; i++)
         (void)pthread_join(pool->threads[i], NULL);
-    for (struct job *job = pool->first; job; job = next) {
-        next = job->next;
-        free(job);
-    }
+    for (size_t i = 0; i < LANES; i++)
+        for (struct job *job = pool->lanes[i].first, *next; job; job = next) {
+            next = job->next;
+            free(job);
+        }
     (void)pthread_cond_destroy(&pool->wake);
     (void)pthread_mutex_destroy(&pool->lock);
     free(pool->threads);
     free(pool);
 }
 
-int mt_pool_run(mt_pool *pool, void (*fn)(void *data), void *data)
+int mt_pool_run(mt_pool *pool, uint64_t lane_number, void (*fn)(void *data), void *data)
 {
+    struct lane *lane = &pool->lanes[lane_number % LANES];
     struct job *job = malloc(sizeof(*job));
 
     if (!job)
         return -ENOMEM;
     *job = (struct job){.fn = fn, .data = data};
     (void)pthread_mutex_lock(&pool->lock);
-    *pool->last = job;
-    pool->last = &job->next;
+    *lane->last = job;
+    lane->last = &job->next;
     (void)pthread_cond_signal(&pool->wake);
     (void)pthread_mutex_unlock(&pool->lock);
     return 0;

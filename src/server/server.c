@@ -48,13 +48,18 @@ struct mt_server {
 
 // ---- waiting ----
 
-static size_t topic_bucket(const char *topic)
+static uint64_t hash_of(mt_str s)
 {
     uint64_t h = 1469598103934665603u;
 
-    for (; *topic; topic++)
-        h = (h ^ (unsigned char)*topic) * 1099511628211u;
-    return h % TOPICS;
+    for (size_t i = 0; i < s.len; i++)
+        h = (h ^ (unsigned char)s.data[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+static size_t topic_bucket(const char *topic)
+{
+    return hash_of(mt_str_of(topic)) % TOPICS;
 }
 
 static void look_again(job *j);
@@ -236,11 +241,22 @@ static void look_again(job *j)
     on_worked(j);
 }
 
+// Who asks, before that is known for sure: by the key that is given, else by the peer.
+static uint64_t lane_of(const job *j)
+{
+    mt_str key;
+
+    if (!mt_http_header(j->http, "Authorization", &key))
+        key = j->peer.is_unix ? (mt_str){(const char *)&j->peer.uid, sizeof(j->peer.uid)}
+                              : mt_str_of(j->peer.address);
+    return hash_of(key);
+}
+
 static void submit(job *j)
 {
     j->running = true;
     j->fired = false;
-    if (mt_pool_run(j->server->pool, work, j) < 0) {
+    if (mt_pool_run(j->server->pool, lane_of(j), work, j) < 0) {
         mt_http_x *x = mt_http_find(j->server->http, j->exchange);
 
         j->running = false;

@@ -131,7 +131,7 @@ static void test_pool(void)
 
     CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
     for (int i = 0; i < 1000; i++)
-        if (mt_pool_run(pool, work, &c) < 0)
+        if (mt_pool_run(pool, (uint64_t)i, work, &c) < 0)
             break;
     (void)pthread_mutex_lock(&c.lock);
     while (c.done < 1000)
@@ -141,11 +141,63 @@ static void test_pool(void)
     mt_pool_free(pool);
 }
 
+struct gate {
+    struct count c;
+    bool open;
+    int others;
+};
+
+static void wait_at_gate(void *data)
+{
+    struct gate *g = data;
+
+    (void)pthread_mutex_lock(&g->c.lock);
+    while (!g->open)
+        (void)pthread_cond_wait(&g->c.changed, &g->c.lock);
+    g->c.done++;
+    (void)pthread_cond_broadcast(&g->c.changed);
+    (void)pthread_mutex_unlock(&g->c.lock);
+}
+
+static void pass(void *data)
+{
+    struct gate *g = data;
+
+    (void)pthread_mutex_lock(&g->c.lock);
+    g->others++;
+    (void)pthread_cond_broadcast(&g->c.changed);
+    (void)pthread_mutex_unlock(&g->c.lock);
+}
+
+// However much one asks for, there is a thread for another.
+static void test_pool_is_fair(void)
+{
+    struct gate g = {.c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0}};
+    mt_pool *pool = NULL;
+
+    CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
+    for (int i = 0; i < 100; i++)
+        CHECK_INT(mt_pool_run(pool, 7, wait_at_gate, &g), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(mt_pool_run(pool, 8, pass, &g), 0);
+    (void)pthread_mutex_lock(&g.c.lock);
+    while (g.others < 10)
+        (void)pthread_cond_wait(&g.c.changed, &g.c.lock);
+    CHECK_INT(g.c.done, 0);
+    g.open = true;
+    (void)pthread_cond_broadcast(&g.c.changed);
+    while (g.c.done < 100)
+        (void)pthread_cond_wait(&g.c.changed, &g.c.lock);
+    (void)pthread_mutex_unlock(&g.c.lock);
+    mt_pool_free(pool);
+}
+
 int main(void)
 {
     test_router();
     test_tables();
     test_config();
     test_pool();
+    test_pool_is_fair();
     return TAP_DONE();
 }
