@@ -127,6 +127,7 @@ static void test_birth(mt_cgroup *g)
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_CMDS), 1);
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_INIT), 0);
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_ALL), 0);
+    CHECK_INT(mt_cgroup_wait_gone(g, in_ms(5000)), 0);
     CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
     CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, false, in_ms(5000)), 0);
 }
@@ -246,6 +247,27 @@ static void with_group(mt_cgroups *cgs, const mt_plan_limits *limits, void (*tes
     CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
 }
 
+// Made ahead: a name of its own, limits later.
+static void test_spare(mt_cgroups *cgs, const mt_plan_limits *limits)
+{
+    static const char *const bad[] = {"spare-", "spare-x", "spare-1/2", "spares-1", "helpers", ""};
+    mt_cgroup *g = NULL;
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(bad); i++)
+        CHECK_INT(mt_cgroup_make(cgs, bad[i], NULL, &g, NULL), -1);
+    CHECK_INT(mt_cgroup_make(cgs, "spare-0a-1", NULL, &g, NULL), 0);
+    if (!g)
+        return;
+    CHECK_INT(mt_cgroup_make_command(g, 0, NULL), 0);
+    CHECK_INT(mt_cgroup_make_command(g, 0, NULL), 0);
+    CHECK_INT(mt_cgroup_limit(g, limits, NULL), 0);
+    CHECK_INT(mt_cgroup_oom_kills(g), 0);
+    test_limits(g);
+    CHECK_INT(mt_cgroup_oom_kills(g), has_memory);
+    mt_cgroup_close(g);
+    CHECK_INT(mt_cgroups_sweep(cgs, "spare-0a-1", in_ms(5000)), 0);
+}
+
 static void test_form(mt_cgroup_mode mode, const char *name)
 {
     mt_cgroups_options o = {.instance = instance, .mode = mode};
@@ -283,6 +305,7 @@ static void test_form(mt_cgroup_mode mode, const char *name)
     has_memory = !notes_missing(cgs, "memory");
     has_pids = !notes_missing(cgs, "pids");
     with_group(cgs, &limits, test_limits);
+    test_spare(cgs, &limits);
     CHECK_INT(mt_cgroup_open(cgs, id, &g, NULL), 0);
     CHECK_INT(mt_cgroups_each(cgs, count_run, &runs), 0);
     CHECK_INT(runs, 1);

@@ -70,6 +70,38 @@ static void test_append_and_read(void)
     CHECK_INT(mt_journal_create(dir, "a", 0640, (uid_t)-1, (gid_t)-1, &j, NULL), -1);
 }
 
+// Records that were added are there after the flush, in order; what a flush has lost takes no
+// number.
+static void test_batch(void)
+{
+    _cleanup_(mt_journal_close_p) mt_journal *j = NULL, *other = NULL;
+    mt_record n = note("n"), last = {0};
+
+    (void)mt_journal_create(dir, "h", 0600, (uid_t)-1, (gid_t)-1, &j, NULL);
+    CHECK_INT(mt_journal_flush(j, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(mt_journal_add(j, &n, NULL), 0);
+    CHECK_INT(n.seq, 3);
+    CHECK_INT(mt_journal_last_seq(j), 0);
+    CHECK_INT(count("h", 0, NULL), 0);
+    CHECK_INT(mt_journal_append(j, &n, true, NULL), 0);
+    CHECK_INT(mt_journal_last_seq(j), 4);
+    CHECK_INT(count("h", 0, &last), 4);
+    CHECK_INT(last.seq, 4);
+    for (int i = 0; i < 5000; i++) // more than is kept
+        (void)mt_journal_add(j, &n, NULL);
+    CHECK(mt_journal_last_seq(j) > 4);
+    CHECK_INT(mt_journal_flush(j, NULL), 0);
+    CHECK_INT(count("h", 0, NULL), 5004);
+    // Another process goes on with it.
+    CHECK_INT(mt_journal_adopt(fcntl(mt_journal_fd(j), F_DUPFD_CLOEXEC, 3), mt_journal_last_seq(j),
+                               &other, NULL),
+              0);
+    CHECK_INT(mt_journal_append(other, &n, false, NULL), 0);
+    CHECK_INT(count("h", 0, &last), 5005);
+    CHECK_INT(last.seq, 5005);
+}
+
 static void test_follow(void)
 {
     _cleanup_(mt_journal_close_p) mt_journal *j = NULL;
@@ -236,6 +268,7 @@ int main(void)
         return 1;
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     test_append_and_read();
+    test_batch();
     test_follow();
     test_torn_tail();
     test_damage();

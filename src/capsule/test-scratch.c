@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scratch disk on a file of 512 MiB, in a private mount namespace.
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/id.h"
 #include "base/tap.h"
 #include "capsule/btrfs.h"
@@ -151,6 +152,13 @@ static void test_ready(mt_scratch *s)
     CHECK(fstatat(fd, "upper", &st, 0) == 0 && st.st_uid == BASE + 65536);
     CHECK_INT(mt_scratch_drop(s, id), 0);
     CHECK_INT(mt_scratch_drop(s, "../ready"), -EINVAL);
+    // Made ahead, under a name of its own and without a limit.
+    mt_close_fd(&fd);
+    CHECK_INT(mt_scratch_make(s, "spare-1f-2", 0, BASE, &fd, &subvolume, NULL), 0);
+    CHECK_INT(mt_scratch_limit(s, subvolume, 4 << 20, NULL), 0);
+    CHECK_INT(mt_scratch_limit(s, 1 << 20, 4 << 20, NULL), -1);
+    CHECK_INT(mt_scratch_drop(s, "spare-1f-2"), 0);
+    CHECK_INT(mt_scratch_drop(s, "spare-1f/../x"), -EINVAL);
 }
 
 // A runner that is started again while runs live: the same loop device, the same file system.
