@@ -126,7 +126,7 @@ def test_permissions_of_the_run_folder(runner):
     st = (folder / "sock").stat()
     assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (mtwire.SERVICE, mtwire.SERVICE, 0o600)
     st = (runner.dir / "state/runs").stat()
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o2750)
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, mtwire.SERVICE, 0o750)
     runner.terminate(run)
     assert runner.wait(run)["by"] == "tester"
     runner.wait(run, "closed")
