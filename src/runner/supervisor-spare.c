@@ -81,10 +81,13 @@ static void take_run(supervisor *s, int socket)
     static char bytes[MT_HANDOVER_PLAN_MAX], run_id[sizeof(((handover *)0)->run_id)];
     mt_run_resources *res = s->res;
     mt_plan *plan = NULL;
-    handover head;
+    handover head = {0};
     int fds[HANDOVER_FDS_MAX];
     size_t count;
-    ssize_t n = receive(socket, &head, bytes, fds, &count);
+    ssize_t n;
+
+    memset(fds, -1, sizeof(fds)); // no fd at all, where none came
+    n = receive(socket, &head, bytes, fds, &count);
 
     s->began_us = mt_monotonic_us();
     if (n <= 0)
