@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 
 enum {
-    QUIET_MS = 12,    // without a start: making one takes time from what it was taken for
+    QUIET_MS = 8,     // without a start: making one takes time from what it was taken for
     STEP_MS = 3,      // between two
     LATEST_MS = 60,   // without such a quiet moment
     PAUSE_MS = 30000, // after one that died by itself

@@ -127,7 +127,6 @@ static int attach(sup_client *c, const mt_frame *f)
 {
     if (mt_get_attach(f, &c->after) < 0)
         return -1;
-    c->s->attached = true;
     mt_journal_reader_free(c->reader);
     c->reader = NULL;
     return mt_journal_reader_new(c->s->res->journal_read_fd, &c->reader, NULL);
@@ -262,23 +261,17 @@ static sup_client *client_new(supervisor *s, int fd)
     return c;
 }
 
-void sup_clients_accept(supervisor *s)
-{
-    int fd;
-
-    while ((fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (!may_connect(s, fd) || !client_new(s, fd))
-            (void)close(fd);
-        else if (s->state == SUP_ENDED)
-            mt_timer_in_ms(s->linger, SUP_LINGER_MS);
-    }
-}
-
 static void on_listen(mt_io *io, uint32_t events, void *data)
 {
+    supervisor *s = data;
+    int fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
     (void)io;
     (void)events;
-    sup_clients_accept(data);
+    if (fd < 0)
+        return;
+    if (!may_connect(s, fd) || !client_new(s, fd))
+        (void)close(fd);
 }
 
 int sup_clients_init(supervisor *s)

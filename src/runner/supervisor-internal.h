@@ -18,8 +18,6 @@
 #include "runner/commands.h"
 #include "runner/machine.h"
 
-enum { SUP_LINGER_MS = 5000 }; // for attached servers to read the end
-
 typedef enum sup_state {
     SUP_MAKING,
     SUP_STARTING,
@@ -71,7 +69,6 @@ struct supervisor {
 
     sup_client *clients;
     uint32_t client_count;
-    bool attached; // somebody was, at some time
 
     mt_ended ended; // its texts point to the two below
     char *details;
@@ -109,8 +106,7 @@ void sup_commands_abort(supervisor *s); // the run has ended: a record for each 
 
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);
-void sup_clients_pump(supervisor *s);   // the journal has grown
-void sup_clients_accept(supervisor *s); // those that wait to be
+void sup_clients_pump(supervisor *s); // the journal has grown
 void sup_clients_close(supervisor *s);
 
 // exec.c

@@ -20,7 +20,7 @@ enum {
     TEARDOWN_MS = 10000, // for the kernel to end what was killed
     TEARDOWN_FIRST_MS = 30,
     TEARDOWN_EACH_MS = 20,
-    FIRST_MS = 50, // for the first one, which may be on its way to a short run
+    LINGER_MS = 5000, // for attached servers to read the end
 };
 
 static void on_teardown(mt_timer *timer, void *data);
@@ -132,13 +132,10 @@ static void finish(supervisor *s)
     // Without this record the runner, which sees this process go, writes one of its own.
     if (flush(s) < 0 || written(s, mt_journal_sync(s->res->journal, &err), err) < 0)
         _exit(1);
-    sup_clients_accept(s);
-    if (s->client_count > 0)
-        mt_timer_in_ms(s->linger, SUP_LINGER_MS);
-    else if (s->attached)
+    if (s->client_count == 0)
         s->leaving = true;
     else
-        mt_timer_in_ms(s->linger, FIRST_MS);
+        mt_timer_in_ms(s->linger, LINGER_MS);
 }
 
 // PID 1 takes the rest of its namespace with it, so it is waited for first.

@@ -319,7 +319,9 @@ def test_fds_do_not_grow(runner):
     before, janitor = len(fds(runner.process.pid)), len(fds(janitor_of(runner)))
     for _ in range(20):
         one()
-    until(lambda: len(fds(runner.process.pid)) <= before, f"no more than {before} fds")
+    # Two user namespaces are kept of each id block that was ever used, and machines made ahead use some.
+    most = before + 24
+    until(lambda: len(fds(runner.process.pid)) <= most, f"no more than {most} fds")
     until(lambda: len(fds(janitor_of(runner))) <= janitor, f"no more than {janitor} fds in the janitor")
 
 

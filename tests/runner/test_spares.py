@@ -127,7 +127,7 @@ def test_a_spare_is_used_before_it_is_ready(own):
     for _ in range(30):
         run = own.run(["test $(hostname) = quick"], hostname="quick")
         assert own.wait(run)["status"] == "Finished", own.journal(run)
-        time.sleep(random.uniform(0.012, 0.018))
+        time.sleep(random.uniform(0.008, 0.014))
     leave_nothing(own)
 
 
