@@ -454,6 +454,7 @@ int mt_init_main(void)
     (void)SYS3(__NR_close_range, MT_INIT_CONTROL_FD + 1, ~0u, 0);
     if (open_streams() < 0)
         return 1;
+    reap(); // the builder may have ended before its end could be told
     reply(MT_INIT_READY, 0, 0, 0, 0, 1);
     serve();
     return 0;

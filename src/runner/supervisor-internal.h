@@ -67,6 +67,7 @@ struct supervisor {
     commands *sent;          // to the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
+    bool sync_due; // a record that was added must be on the disk before it is served
     sup_client *clients;
     uint32_t client_count;
 

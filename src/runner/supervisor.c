@@ -41,15 +41,20 @@ void sup_record(supervisor *s, mt_record *r)
     _cleanup_err_ mt_err *err = NULL;
 
     (void)written(s, mt_journal_add(s->res->journal, r, &err), err);
+    s->sync_due |=
+        r->type == MT_REC_ENDED || r->type == MT_REC_COMMAND_ENDED || r->type == MT_REC_EXTENDED;
 }
 
+// An end is on the disk before anybody is told of it: the server does not sync it again.
 static int flush(supervisor *s)
 {
     uint64_t before = mt_journal_last_seq(s->res->journal);
     _cleanup_err_ mt_err *err = NULL;
 
-    if (written(s, mt_journal_flush(s->res->journal, &err), err) < 0)
+    if (written(s, mt_journal_flush(s->res->journal, &err), err) < 0 ||
+        (s->sync_due && written(s, mt_journal_sync(s->res->journal, &err), err) < 0))
         return -1;
+    s->sync_due = false;
     if (mt_journal_last_seq(s->res->journal) != before)
         sup_clients_pump(s);
     return 0;
@@ -118,7 +123,6 @@ static void on_linger(mt_timer *timer, void *data)
 static void finish(supervisor *s)
 {
     mt_record r = {.type = MT_REC_ENDED};
-    _cleanup_err_ mt_err *err = NULL;
 
     mt_io_remove(s->pid_io);
     mt_io_remove(s->report_io);
@@ -130,7 +134,7 @@ static void finish(supervisor *s)
     s->state = SUP_ENDED;
     sup_record(s, &r);
     // Without this record the runner, which sees this process go, writes one of its own.
-    if (flush(s) < 0 || written(s, mt_journal_sync(s->res->journal, &err), err) < 0)
+    if (flush(s) < 0)
         _exit(1);
     if (s->client_count == 0)
         s->leaving = true;
