@@ -5,85 +5,23 @@
 //   NEW ──sent to the runner──> SENT ──STARTED──> FOLLOWED ──`ended` record stored──> (forgotten)
 //    │                           │ FAILED             │ connection lost
 //    └──deadline─────────────────┴──> ended           └──> again, then SWEEP, then the journal file
-#include "core/runs.h"
+#include "core/runs-internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/frame-conn.h"
-#include "core/run-commands.h"
 #include "core/run-plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <sys/statvfs.h>
-
-#include "capsule/journal.h"
 
 enum {
-    BUCKETS = 1024,
     RUNNER_RETRY_MS = 200,
     FOLLOW_RETRY_MS = 100,
     FOLLOW_TRIES = 3, // then the runner is asked to sweep
     APPLY_RETRY_MS = 1000,
-    INFO_WAIT_MS = 2000,
-    INFO_FRESH_US = 10 * 1000000,
     TAIL_AT_ONCE = 8192, // longer output is read on a thread of its own
     HELD_BYTES = 64 << 20,
-    OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
-};
-
-// What the commands that wait in one run may hold together.
-#define WAITING_BYTES    ((int64_t)256 << 20)
-#define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
-
-typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
-
-typedef struct live {
-    struct live *next;
-    mt_runs *runs;
-    char id[MT_ID_TEXT];
-    live_state state;
-    uint32_t tag; // of the START or SWEEP under way
-    mt_buf plan;  // the START frame, until the runner has it
-    mt_plan_limits limits;
-    uint64_t stored;        // number of the last record that the store has (or is being given)
-    mt_buf phases;          // JSON list without its brackets
-    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
-    bool terminate_sent;
-    bool ending; // the `ended` record is on its way to the store
-    mt_command_feed feed;
-    int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
-    // A command's output is being read for its record: what the journal tells after it waits here,
-    // as frames, so that the store gets everything in order.
-    bool reading;
-    uint64_t reading_seq;
-    mt_buf held;
-    int tries;
-    mt_frame_conn *conn;
-    mt_timer *timer; // next try, or the deadline of a start that the runner never took
-} live;
-
-struct mt_runs {
-    mt_runs_options options;
-    char *runner_socket;
-    mt_tail_reader *tails;
-    live *buckets[BUCKETS];
-    mt_frame_conn *runner;
-    mt_timer *runner_timer;
-    uint32_t next_tag;
-    bool was_connected;
-
-    pthread_mutex_t lock; // a leaf; guards what follows
-    pthread_cond_t info_changed;
-    mt_buf info; // payload of the last INFO frame
-    int64_t info_us;
-    uint64_t info_asked, info_answered;
-    bool runner_there;
-    int64_t promised_runs;
-    uint64_t promised_memory, promised_disk;
-    uint64_t memory_cap, disk_cap; // 0: not known yet
 };
 
 // ---- table of live runs ----
@@ -94,10 +32,10 @@ static size_t bucket_of(const char *id)
 
     for (; *id; id++)
         h = (h ^ (unsigned char)*id) * 1099511628211u;
-    return h % BUCKETS;
+    return h % RUNS_BUCKETS;
 }
 
-static live *find(mt_runs *runs, const char *id)
+live *runs_find(mt_runs *runs, const char *id)
 {
     for (live *l = runs->buckets[bucket_of(id)]; l; l = l->next)
         if (strcmp(l->id, id) == 0)
@@ -107,7 +45,7 @@ static live *find(mt_runs *runs, const char *id)
 
 static live *find_tag(mt_runs *runs, uint32_t tag)
 {
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
         for (live *l = runs->buckets[i]; l; l = l->next)
             if (l->tag == tag && (l->state == SENT || l->state == SWEEPING))
                 return l;
@@ -116,7 +54,7 @@ static live *find_tag(mt_runs *runs, uint32_t tag)
 
 static void on_live_timer(mt_timer *timer, void *data);
 
-static live *add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
+live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
 {
     live *l = calloc(1, sizeof(*l));
     size_t b = bucket_of(id);
@@ -170,7 +108,7 @@ static void follow(live *l);
 static void on_applied(void *data)
 {
     struct applied *a = data;
-    live *l = find(a->runs, a->id);
+    live *l = runs_find(a->runs, a->id);
 
     if (l && a->result < 0) {
         // The journal still has it: read it again when the store may be able to write.
@@ -229,7 +167,7 @@ static void apply(live *l, uint64_t seq, mt_run_change *change)
 }
 
 // The end of a run that no journal tells: it never became a machine, or its journal is lost.
-static void end_here(live *l, mt_end_reason reason, const char *sentence)
+void runs_end_here(live *l, mt_end_reason reason, const char *sentence)
 {
     mt_run_change change = {
         .ended = true,
@@ -327,7 +265,7 @@ static void tail_job_free(struct tail_job *job)
 static void on_tail(void *data, mt_run_tail *standard, mt_run_tail *error)
 {
     struct tail_job *job = data;
-    live *l = find(job->runs, job->run_id);
+    live *l = runs_find(job->runs, job->run_id);
     mt_record r;
 
     if (l && l->reading && l->reading_seq == job->seq) {
@@ -515,8 +453,8 @@ static void swept(live *l)
     // What is being read now comes first; then this is found out again.
     if (l->reading || l->ending || read_journal(l))
         return;
-    end_here(l, MT_END_SUPERVISOR_LOST,
-             "the run's supervisor is gone and its journal does not say how the run ended");
+    runs_end_here(l, MT_END_SUPERVISOR_LOST,
+                  "the run's supervisor is gone and its journal does not say how the run ended");
 }
 
 static void follow_failed(live *l)
@@ -548,7 +486,7 @@ static void on_run_closed(void *data)
         follow_failed(l);
 }
 
-static void send_terminate(live *l)
+void runs_send_terminate(live *l)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
 
@@ -558,7 +496,7 @@ static void send_terminate(live *l)
     l->terminate_sent = mt_frame_conn_send(l->conn, &b) == 0;
 }
 
-static void send_extend(live *l)
+void runs_send_extend(live *l)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
 
@@ -570,7 +508,7 @@ static void send_extend(live *l)
     (void)mt_frame_conn_send(l->conn, &b);
 }
 
-static void drop_connection(live *l)
+void runs_drop_connection(live *l)
 {
     mt_frame_conn_close(MT_TAKE_PTR(l->conn));
     mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
@@ -583,7 +521,7 @@ static void send_commands(void *data)
 
     if (l->conn && l->feed.behind && !l->ending &&
         mt_command_feed_pump(&l->feed, l->runs->options.store, l->id, l->conn) < 0)
-        drop_connection(l);
+        runs_drop_connection(l);
 }
 
 static void follow(live *l)
@@ -614,15 +552,15 @@ static void follow(live *l)
     mt_buf_clear(&l->held);
     (void)mt_put_attach(&b, 0);
     if (mt_frame_conn_send(l->conn, &b) == 0) {
-        send_terminate(l);
-        send_extend(l);
+        runs_send_terminate(l);
+        runs_send_extend(l);
         send_commands(l);
     }
 }
 
 // ---- the runner's socket ----
 
-static void send_start(live *l)
+void runs_send_start(live *l)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_RUNNER_MAX);
 
@@ -643,12 +581,13 @@ static void on_live_timer(mt_timer *timer, void *data)
     else if (l->state == SWEEPING)
         swept(l);
     else
-        end_here(l, MT_END_TIMEOUT,
-                 "out of time while starting: the runner did not take the run; mt doctor tells "
-                 "what is wrong with it");
+        runs_end_here(
+            l, MT_END_TIMEOUT,
+            "out of time while starting: the runner did not take the run; mt doctor tells "
+            "what is wrong with it");
 }
 
-static void ask_info(mt_runs *runs)
+void runs_ask_info(mt_runs *runs)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
 
@@ -671,7 +610,7 @@ static void on_failed(mt_runs *runs, const mt_frame *frame)
         follow(l); // the runner took it before a restart of this server
     } else {
         text = mt_str_dup(sentence);
-        end_here(l, MT_END_START_FAILED, text ? text : "the runner could not start it");
+        runs_end_here(l, MT_END_START_FAILED, text ? text : "the runner could not start it");
     }
 }
 
@@ -709,7 +648,7 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     case MT_FRAME_STARTED:
     case MT_FRAME_SWEPT:
     case MT_FRAME_GONE:
-        if (mt_get_run_id(frame, id) < 0 || !(l = find(runs, id)) || l->ending)
+        if (mt_get_run_id(frame, id) < 0 || !(l = runs_find(runs, id)) || l->ending)
             break;
         if (frame->type == MT_FRAME_STARTED) {
             mt_timer_stop(l->timer);
@@ -762,430 +701,20 @@ static void connect_runner(mt_timer *timer, void *data)
     }
     runs->was_connected = true;
     set_runner_there(runs, true);
-    ask_info(runs);
-    for (size_t i = 0; i < BUCKETS; i++) {
+    runs_ask_info(runs);
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
         live *next;
 
         for (live *l = runs->buckets[i]; l; l = next) {
             next = l->next;
+            if (l->ending)
+                continue; // a start that was stopped before the runner had it
             if (l->state == NEW || l->state == SENT)
-                send_start(l);
+                runs_send_start(l);
             else if (l->state == SWEEPING)
                 sweep(l);
         }
     }
-}
-
-// ---- the doors for other threads ----
-
-struct start {
-    mt_runs *runs;
-    char id[MT_ID_TEXT];
-    mt_plan_limits limits;
-    int64_t deadline_ns;
-    mt_buf plan;
-};
-
-static void start_posted(void *data)
-{
-    struct start *s = data;
-    live *l = add(s->runs, s->id, &s->limits);
-
-    if (!l) {
-        mt_log(MT_LOG_ERROR, "out of memory: a run is started at the next restart", {"run", s->id});
-        mt_buf_done(&s->plan);
-        free(s);
-        return;
-    }
-    l->plan = s->plan;
-    mt_timer_at(l->timer, s->deadline_ns);
-    if (s->runs->runner)
-        send_start(l);
-    free(s);
-}
-
-int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
-{
-    struct start *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return mt_fail_oom(err);
-    s->runs = runs;
-    s->limits = plan->limits;
-    s->deadline_ns = plan->deadline_ns;
-    s->plan.max = MT_FRAME_RUNNER_MAX;
-    (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
-    if (mt_plan_encode(plan, &s->plan, err) < 0 ||
-        (mt_loop_post(runs->options.loop, start_posted, s) < 0 && mt_fail_oom(err) < 0)) {
-        mt_buf_done(&s->plan);
-        free(s);
-        return -1;
-    }
-    return 0;
-}
-
-struct stop {
-    mt_runs *runs;
-    char id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
-};
-
-static void terminate_posted(void *data)
-{
-    struct stop *s = data;
-    live *l = find(s->runs, s->id);
-
-    if (l && !l->ending) {
-        if (!l->by[0])
-            memcpy(l->by, s->by, sizeof(l->by));
-        if (l->state == NEW) {
-            char sentence[MT_STORE_NAME + 16];
-
-            (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
-            end_here(l, MT_END_TERMINATED, sentence);
-        } else {
-            send_terminate(l);
-        }
-    }
-    free(s);
-}
-
-int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err)
-{
-    struct stop *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return mt_fail_oom(err);
-    s->runs = runs;
-    (void)snprintf(s->id, sizeof(s->id), "%s", run_id);
-    (void)snprintf(s->by, sizeof(s->by), "%s", by);
-    if (mt_loop_post(runs->options.loop, terminate_posted, s) < 0) {
-        free(s);
-        return mt_fail_oom(err);
-    }
-    return 0;
-}
-
-// ---- commands, from other threads ----
-
-struct exec {
-    mt_runs *runs;
-    char run_id[MT_ID_TEXT];
-    int64_t number;
-    mt_buf frame;
-};
-
-static void exec_free(struct exec *x)
-{
-    mt_buf_done(&x->frame);
-    free(x);
-}
-
-static void exec_posted(void *data)
-{
-    struct exec *x = data;
-    live *l = find(x->runs, x->run_id);
-
-    // A run that is not here (yet) finds its commands in the store when it is followed.
-    if (l && !l->ending && mt_command_feed_add(&l->feed, l->conn, x->number, &x->frame) < 0)
-        drop_connection(l);
-    exec_free(x);
-}
-
-// On the store's writer thread, so that commands go out in the order of their numbers.
-static void on_command_stored(int result, const mt_err *err, void *data)
-{
-    struct exec *x = data;
-
-    if (result != 0 || mt_loop_post(x->runs->options.loop, exec_posted, x) < 0)
-        exec_free(x);
-}
-
-int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *record,
-                 mt_command_record *ret, mt_err **err)
-{
-    _cleanup_buf_ mt_buf arguments = MT_BUF_INIT(64 << 20), environment = MT_BUF_INIT(16 << 20);
-    _cleanup_buf_ mt_buf encoded = MT_BUF_INIT(MT_FRAME_EXEC_MAX);
-    struct exec *x = calloc(1, sizeof(*x));
-    int r;
-
-    if (!x)
-        return mt_fail_oom(err);
-    x->runs = runs;
-    x->frame.max = MT_FRAME_EXEC_MAX + 4096;
-    (void)snprintf(x->run_id, sizeof(x->run_id), "%s", record->run_id);
-    r = mt_command_encode(command, &encoded, err);
-    if (r == 0 && (mt_command_texts(command, &arguments, &environment) < 0 ||
-                   mt_put_exec(&x->frame, (mt_str){mt_buf_str(&encoded), encoded.len}) < 0))
-        r = mt_fail_oom(err);
-    if (r < 0) {
-        exec_free(x);
-        return -1;
-    }
-    record->id = command->id;
-    record->command = command->command;
-    record->arguments = mt_buf_str(&arguments);
-    record->environment = mt_buf_str(&environment);
-    record->run_as_user = command->user;
-    record->async = command->async;
-    record->max_duration_ms = command->max_duration_ms;
-    record->working_directory = command->working_directory;
-    record->input = command->input;
-    record->most = MT_COMMAND_QUEUE_MAX;
-    record->most_bytes = WAITING_BYTES;
-    return mt_store_command_create(runs->options.store, record, on_command_stored, x, &x->number,
-                                   ret, err);
-}
-
-struct cancel {
-    mt_runs *runs;
-    char run_id[MT_ID_TEXT], id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
-    int64_t number;
-};
-
-static void cancel_posted(void *data)
-{
-    struct cancel *c = data;
-    live *l = find(c->runs, c->run_id);
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
-
-    // One that was not sent yet is sent together with this.
-    if (l && l->conn && !l->ending && c->number <= l->feed.sent) {
-        (void)mt_put_cancel(&b, c->id, c->by);
-        if (mt_frame_conn_send(l->conn, &b) < 0)
-            drop_connection(l);
-    }
-    free(c);
-}
-
-int mt_runs_cancel(mt_runs *runs, const mt_command_record *command, const char *by, mt_err **err)
-{
-    struct cancel *c;
-
-    if (mt_store_command_request_cancel(runs->options.store, command->run_id, command->id, by,
-                                        err) < 0)
-        return -1;
-    c = calloc(1, sizeof(*c));
-    if (!c)
-        return mt_fail_oom(err);
-    c->runs = runs;
-    c->number = command->number;
-    memcpy(c->run_id, command->run_id, sizeof(c->run_id));
-    memcpy(c->id, command->id, sizeof(c->id));
-    (void)snprintf(c->by, sizeof(c->by), "%s", by);
-    if (mt_loop_post(runs->options.loop, cancel_posted, c) < 0) {
-        free(c);
-        return mt_fail_oom(err);
-    }
-    return 0;
-}
-
-struct extend {
-    mt_runs *runs;
-    char id[MT_ID_TEXT];
-    int64_t ms, until_us;
-};
-
-static void extend_posted(void *data)
-{
-    struct extend *x = data;
-    live *l = find(x->runs, x->id);
-
-    if (l && !l->ending) {
-        l->extended_ms = x->ms;
-        l->extended_us = x->until_us;
-        if (l->state == NEW || l->state == SENT)
-            mt_timer_at(l->timer, mt_boottime_ns() + (x->until_us - mt_now_us()) * 1000);
-        send_extend(l);
-    }
-    free(x);
-}
-
-int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt_err **err)
-{
-    struct extend *x;
-    int r = mt_store_run_extend(runs->options.store, run->id, max_duration_ms, err);
-
-    if (r != 0)
-        return r;
-    x = calloc(1, sizeof(*x));
-    if (!x)
-        return mt_fail_oom(err);
-    x->runs = runs;
-    x->ms = max_duration_ms;
-    x->until_us = run->date_created + max_duration_ms * 1000;
-    memcpy(x->id, run->id, sizeof(x->id));
-    if (mt_loop_post(runs->options.loop, extend_posted, x) < 0) {
-        free(x);
-        return mt_fail_oom(err);
-    }
-    return 0;
-}
-
-// Runs under way must be able to end and be told: no new ones when the disk is nearly full.
-static int check_disk_floor(mt_runs *runs, mt_err **err)
-{
-    struct statvfs st;
-    uint64_t free_bytes, floor;
-
-    if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
-        return 0;
-    free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-    floor = MT_MIN((uint64_t)st.f_blocks * st.f_frsize / 20, DISK_FLOOR_BYTES);
-    if (free_bytes >= floor)
-        return 0;
-    return mt_fail(err, MT_E_DISK_FULL,
-                   "only %llu MiB are free where the state folder is; no run starts below %llu MiB",
-                   (unsigned long long)(free_bytes >> 20), (unsigned long long)(floor >> 20));
-}
-
-static int fit(uint64_t *limit, uint64_t most, bool named, const char *field, mt_err **err)
-{
-    char text[MT_SIZE_TEXT];
-
-    if (!most || *limit <= most)
-        return 0;
-    if (named)
-        return mt_fail_field(err, MT_E_BAD_FIELD, field, "%s is above what this machine has: %s",
-                             field, mt_size_format((int64_t)(most >> 20 << 20), text));
-    *limit = most;
-    return 0;
-}
-
-int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits, mt_err **err)
-{
-    uint64_t memory, disk;
-
-    (void)pthread_mutex_lock(&runs->lock);
-    memory = runs->memory_cap;
-    disk = runs->disk_cap / 2;
-    (void)pthread_mutex_unlock(&runs->lock);
-    if (fit(&limits->memory_bytes, memory, def->limits.memory_bytes != 0, "limits.memory", err) < 0)
-        return -1;
-    return fit(&limits->disk_bytes, disk, def->limits.disk_bytes != 0, "limits.disk", err);
-}
-
-int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
-{
-    int r = 0;
-
-    if (check_disk_floor(runs, err) < 0)
-        return -1;
-    (void)pthread_mutex_lock(&runs->lock);
-    if (runs->promised_runs >= runs->options.max_live_runs)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "%lld runs are live, the most that this server takes at once",
-                    (long long)runs->promised_runs);
-    else if (runs->memory_cap &&
-             runs->promised_memory + limits->memory_bytes > OVERCOMMIT * runs->memory_cap)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
-                    "they may use together): give capsules less by limits.memory",
-                    (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
-    else if (runs->disk_cap &&
-             runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
-             runs->promised_runs > 0)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the disk promised to live runs is at its ceiling of %llu MiB (%d times the "
-                    "scratch disk): give capsules less by limits.disk, or mt-runner a larger "
-                    "--scratch-size",
-                    (unsigned long long)(OVERCOMMIT * runs->disk_cap >> 20), OVERCOMMIT);
-    if (r == 0) {
-        runs->promised_runs++;
-        runs->promised_memory += limits->memory_bytes;
-        runs->promised_disk += limits->disk_bytes;
-    }
-    (void)pthread_mutex_unlock(&runs->lock);
-    return r;
-}
-
-void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits)
-{
-    (void)pthread_mutex_lock(&runs->lock);
-    runs->promised_runs--;
-    runs->promised_memory -= limits->memory_bytes;
-    runs->promised_disk -= limits->disk_bytes;
-    (void)pthread_mutex_unlock(&runs->lock);
-}
-
-static void ask_info_posted(void *data)
-{
-    ask_info(data);
-}
-
-int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err)
-{
-    struct timespec until;
-    mt_frame frame = {.type = MT_FRAME_INFO};
-    uint64_t mine;
-    uint8_t *copy = NULL;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += INFO_WAIT_MS / 1000;
-    (void)pthread_mutex_lock(&runs->lock);
-    mine = ++runs->info_asked;
-    (void)mt_loop_post(runs->options.loop, ask_info_posted, runs);
-    while (runs->info_answered < mine && runs->runner_there)
-        if (pthread_cond_timedwait(&runs->info_changed, &runs->lock, &until) == ETIMEDOUT)
-            break;
-    if (runs->info_answered >= mine && (copy = mt_arena_alloc(arena, runs->info.len + 1)) != NULL) {
-        memcpy(copy, mt_buf_str(&runs->info), runs->info.len);
-        frame.payload = copy;
-        frame.payload_len = runs->info.len;
-    }
-    (void)pthread_mutex_unlock(&runs->lock);
-    if (!copy || mt_get_info(&frame, ret, arena) < 0)
-        return mt_fail(err, MT_E_UNAVAILABLE,
-                       "the runner does not answer: is mt-runner up? (its log says more)");
-    return 0;
-}
-
-static bool image_in(mt_runs *runs, mt_arena *arena, const char *name,
-                     char ret_digest[MT_DIGEST_LEN + 1])
-{
-    mt_frame frame = {.type = MT_FRAME_INFO};
-    mt_info info = {0};
-    bool fresh;
-
-    (void)pthread_mutex_lock(&runs->lock);
-    fresh = runs->info_us && mt_monotonic_us() - runs->info_us < INFO_FRESH_US;
-    frame.payload =
-        fresh ? (uint8_t *)mt_arena_strndup(arena, mt_buf_str(&runs->info), runs->info.len) : NULL;
-    frame.payload_len = runs->info.len;
-    (void)pthread_mutex_unlock(&runs->lock);
-    if (!frame.payload || mt_get_info(&frame, &info, arena) < 0)
-        return false;
-    for (uint32_t i = 0; i < info.image_count; i++) {
-        if (!mt_str_eq(info.images[i].name, name) || info.images[i].digest.len != MT_DIGEST_LEN)
-            continue;
-        memcpy(ret_digest, info.images[i].digest.data, MT_DIGEST_LEN);
-        ret_digest[MT_DIGEST_LEN] = '\0';
-        return true;
-    }
-    return false;
-}
-
-int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1], mt_err **err)
-{
-    _cleanup_arena_ mt_arena *arena = mt_arena_new(4 * (size_t)MT_FRAME_REPLY_MAX);
-    _cleanup_buf_ mt_buf names = MT_BUF_INIT(4096);
-    mt_info info = {0};
-
-    if (!arena)
-        return mt_fail_oom(err);
-    if (image_in(runs, arena, name, ret_digest))
-        return 0;
-    if (mt_runs_info(runs, arena, &info, err) < 0)
-        return -1;
-    if (image_in(runs, arena, name, ret_digest))
-        return 0;
-    for (uint32_t i = 0; i < info.image_count; i++)
-        (void)mt_buf_addf(&names, "%s%.*s", i ? ", " : "", (int)info.images[i].name.len,
-                          info.images[i].name.data);
-    return mt_fail_field(err, MT_E_NOT_FOUND, "image",
-                         "no image '%s' on this server; it has: %s (mt-image build %s makes it)",
-                         name, names.len ? mt_buf_str(&names) : "none", name);
 }
 
 // ---- making and taking up ----
@@ -1224,7 +753,7 @@ void mt_runs_free(mt_runs *runs)
     if (!runs)
         return;
     mt_tail_reader_free(runs->tails);
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < RUNS_BUCKETS; i++)
         while (runs->buckets[i])
             forget(runs->buckets[i]);
     mt_frame_conn_close(runs->runner);
@@ -1256,7 +785,7 @@ static void replan(live *l, const mt_run *run, const mt_capsule_def *def)
              mt_runs_fit(l->runs, def, &plan.limits, &err) == 0)
         (void)mt_plan_encode(&plan, &l->plan, &err);
     if (err)
-        end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
+        runs_end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
     else
         mt_timer_at(l->timer, plan.deadline_ns);
 }
@@ -1275,7 +804,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
 
         if (mt_run_definition(run, runs->options.limits, &def, NULL) == 0)
             limits = mt_run_limits(&def, runs->options.limits);
-        l = add(runs, run->id, &limits);
+        l = runs_add(runs, run->id, &limits);
         if (!l) {
             mt_run_list_done(&list);
             return mt_fail_oom(err);

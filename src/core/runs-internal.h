@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files of live runs: runs.c follows them, runs-doors.c is what other threads call,
+// runs-room.c is what the machine has and what of it is promised. Included from nowhere else.
+#pragma once
+
+#include "core/runs.h"
+
+#include "capsule/journal.h"
+#include "core/frame-conn.h"
+#include "core/run-commands.h"
+
+#include <pthread.h>
+
+enum { RUNS_BUCKETS = 1024 };
+
+typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
+
+typedef struct live {
+    struct live *next;
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    live_state state;
+    uint32_t tag; // of the START or SWEEP under way
+    mt_buf plan;  // the START frame, until the runner has it
+    mt_plan_limits limits;
+    uint64_t stored;        // number of the last record that the store has (or is being given)
+    mt_buf phases;          // JSON list without its brackets
+    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    bool terminate_sent;
+    bool ending; // the `ended` record is on its way to the store
+    mt_command_feed feed;
+    int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
+    // A command's output is being read for its record: what the journal tells after it waits here,
+    // as frames, so that the store gets everything in order.
+    bool reading;
+    uint64_t reading_seq;
+    mt_buf held;
+    int tries;
+    mt_frame_conn *conn;
+    mt_timer *timer; // next try, or the deadline of a start that the runner never took
+} live;
+
+struct mt_runs {
+    mt_runs_options options;
+    char *runner_socket;
+    mt_tail_reader *tails;
+    live *buckets[RUNS_BUCKETS];
+    mt_frame_conn *runner;
+    mt_timer *runner_timer;
+    uint32_t next_tag;
+    bool was_connected;
+
+    pthread_mutex_t lock; // a leaf; guards what follows
+    pthread_cond_t info_changed;
+    mt_buf info; // payload of the last INFO frame
+    int64_t info_us;
+    uint64_t info_asked, info_answered;
+    bool runner_there;
+    int64_t promised_runs;
+    uint64_t promised_memory, promised_disk;
+    uint64_t memory_cap, disk_cap; // 0: not known yet
+};
+
+// The loop's thread alone.
+live *runs_find(mt_runs *runs, const char *id);
+live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits);
+void runs_end_here(live *l, mt_end_reason reason, const char *sentence);
+void runs_send_start(live *l);
+void runs_send_terminate(live *l);
+void runs_send_extend(live *l);
+void runs_drop_connection(live *l);
+void runs_ask_info(mt_runs *runs);
