@@ -137,6 +137,28 @@ def test_terminate_and_deadline_hold_while_the_server_is_away(own):
     assert ended["runSeconds"] < 5
 
 
+def test_runs_that_no_runner_has_taken_end_all_the_same(own):
+    ns = own.namespace()
+    own.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    own.deploy(ns, {"capsules/c.mtr": 'autoTerminate = true\nvfs = [ { vfs = @ref("work") mountName = "work" } ]\n'
+                                      'startup = [ { command = "touch /mnt/work/$N" } ]\n'})
+    assert own.run(ns, "c", {"environment": {"N": "first"}})["status"] == "Finished"
+    own.server.runner.kill()
+    own.server.runner.wait()
+    late = own.start(ns, "c", {"environment": {"N": "late"}, "maxDuration": "00:00:02"})
+    stopped = own.start(ns, "c", {"environment": {"N": "stopped"}})
+    waiting = own.start(ns, "c", {"environment": {"N": "waiting"}})
+    own.terminate(stopped)
+    ended = own.get(stopped, seconds=10)
+    assert (ended["status"], ended["endReason"]) == ("Finished", "terminated"), ended
+    ended = own.get(late, seconds=10)
+    assert (ended["status"], ended["endReason"]) == ("Error", "timeout") and "runner" in ended["failureDetails"]
+    own.server.start_runner()
+    assert own.get(waiting)["status"] == "Finished"
+    names = {i["name"] for i in own.call("GET", own.files(ns, "work", "/", "list"))["items"]}
+    assert names == {"first", "waiting"}
+
+
 def test_a_second_server_on_one_state_is_refused(own):
     second = subprocess.run([mtserver.program("maitentod"), "--state", str(own.server.dir / "state"),
                              "--socket", str(own.server.dir / "second.sock"), "--tcp", "",
