@@ -8,12 +8,12 @@
 
 bool mt_str_eq(mt_str a, const char *b)
 {
-    return strlen(b) == a.len && memcmp(a.data, b, a.len) == 0;
+    return strlen(b) == a.len && (a.len == 0 || memcmp(a.data, b, a.len) == 0);
 }
 
 bool mt_str_ieq(mt_str a, const char *b)
 {
-    return strlen(b) == a.len && strncasecmp(a.data, b, a.len) == 0;
+    return strlen(b) == a.len && (a.len == 0 || strncasecmp(a.data, b, a.len) == 0);
 }
 
 bool mt_starts_with(const char *s, const char *prefix)

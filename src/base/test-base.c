@@ -77,6 +77,7 @@ static void test_str(void)
     CHECK(!mt_parse_u64(MT_STR("18446744073709551616"), UINT64_MAX, &n));
     CHECK(!mt_parse_u64(MT_STR("+1"), 10, &n) && !mt_parse_u64(MT_STR(""), 10, &n));
     CHECK(!mt_parse_u64(MT_STR("11"), 10, &n));
+    CHECK(mt_str_eq((mt_str){NULL, 0}, "") && mt_str_ieq((mt_str){NULL, 0}, ""));
     CHECK(mt_is_name(MT_STR("sales-data")) && mt_is_name(MT_STR("0a.b_c")));
     CHECK(!mt_is_name(MT_STR("..")) && !mt_is_name(MT_STR("")) && !mt_is_name(MT_STR("a/b")));
     CHECK(!mt_is_name(MT_STR("Jq")) && !mt_is_name((mt_str){"a\0b", 3}));

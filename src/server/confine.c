@@ -57,7 +57,7 @@ int mt_confine_user(uid_t uid, gid_t gid, mt_err **err)
     if (geteuid() != 0)
         return 0;
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
-        if (!((KEPT_CAPS >> cap) & 1u) || cap > 31)
+        if (cap > 31 || !((KEPT_CAPS >> cap) & 1u))
             (void)prctl(PR_CAPBSET_DROP, cap);
     if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
         setresuid(uid, uid, uid) < 0 || set_caps(KEPT_CAPS) < 0 ||
