@@ -14,8 +14,6 @@ enum {
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
 
-#define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
-
 // Runs under way must be able to end and be told: no new ones when the disk is nearly full.
 static int check_disk_floor(mt_runs *runs, mt_err **err)
 {
@@ -25,7 +23,7 @@ static int check_disk_floor(mt_runs *runs, mt_err **err)
     if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
         return 0;
     free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-    floor = MT_MIN((uint64_t)st.f_blocks * st.f_frsize / 20, DISK_FLOOR_BYTES);
+    floor = mt_disk_floor((uint64_t)st.f_blocks * st.f_frsize);
     if (free_bytes >= floor)
         return 0;
     return mt_fail(err, MT_E_DISK_FULL,
