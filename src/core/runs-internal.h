@@ -61,6 +61,7 @@ struct mt_runs {
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
     uint64_t memory_cap, disk_cap; // 0: not known yet
+    uint64_t disk_free; // of the scratch disk; the runner tells when it crosses the floor
 };
 
 // The loop's thread alone.

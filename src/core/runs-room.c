@@ -4,6 +4,7 @@
 #include "core/runs-internal.h"
 
 #include "base/clock.h"
+#include "capsule/scratch.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -59,6 +60,7 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
 
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
 {
+    char size[MT_SIZE_TEXT];
     int r = 0;
 
     if (check_disk_floor(runs, err) < 0)
@@ -74,6 +76,12 @@ int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
                     "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
                     "they may use together): give capsules less by limits.memory",
                     (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
+    else if (runs->disk_free < 2 * mt_scratch_floor(runs->disk_cap))
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "only %llu MiB of the scratch disk (%s) are free: what is left is for the runs "
+                    "that live",
+                    (unsigned long long)(runs->disk_free >> 20),
+                    mt_size_format((int64_t)runs->disk_cap, size));
     else if (runs->disk_cap &&
              runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
              runs->promised_runs > 0)

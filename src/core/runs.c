@@ -631,6 +631,7 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     runs->info_answered = runs->info_asked;
     runs->memory_cap = info.memory_cap_bytes;
     runs->disk_cap = info.scratch_bytes;
+    runs->disk_free = info.scratch_free_bytes;
     (void)pthread_cond_broadcast(&runs->info_changed);
     (void)pthread_mutex_unlock(&runs->lock);
 }
