@@ -7,9 +7,11 @@
 #include "runner/machine.h"
 
 enum { MT_REPORT_ROOT = 1, MT_REPORT_DONE, MT_REPORT_FAILED };
+enum { MT_REPORT_FDS = 4 };
 
 // One packet of child or builder. ROOT (of the child, right before mt-init) carries the fds of the
-// capsule's root (O_PATH) and of its mount namespace; DONE is the builder's.
+// capsule's root (O_PATH), of its mount namespace and of two files (mt_machine); DONE is the
+// builder's.
 typedef struct mt_machine_message {
     uint32_t kind;
     uint32_t phase_count;
@@ -58,6 +60,7 @@ typedef struct mt_build {
     char hierarchies[256]; // v1 controllers that the run has a group in, by blanks
     int root_fd;           // O_PATH, the root that is being built
     int mounts_fd;
+    int meminfo_fd, cpus_fd; // files that the supervisor writes
     int shm_fd;              // of /dev/shm, to set its size by
     mt_machine_message done; // the phases that are done
     char detail[160];        // what a step was busy with, for its sentence
@@ -92,6 +95,8 @@ int mt_step_devices(mt_build *b);
 int mt_step_sys(mt_build *b);
 int mt_step_pivot(mt_build *b);
 int mt_step_shm(mt_build *b);
+// machine-views.c
+int mt_step_views(mt_build *b);
 // machine-files.c
 int mt_step_places(mt_build *b);
 int mt_step_mounts(mt_build *b);

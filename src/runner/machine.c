@@ -317,9 +317,9 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
 
 // --- reports -------------------------------------------------------------------------------------
 
-static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[2])
+static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[MT_REPORT_FDS])
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
+    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8)));
     struct iovec vec = {ret, sizeof(*ret)};
     struct msghdr msg = {.msg_iov = &vec,
                          .msg_iovlen = 1,
@@ -328,12 +328,13 @@ static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[2])
     ssize_t n = recvmsg(m->report_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-    fds[0] = fds[1] = -1;
+    for (int i = 0; i < MT_REPORT_FDS; i++)
+        fds[i] = -1;
     if (n < 0)
         return -errno;
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-        memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+        c->cmsg_len == CMSG_LEN(MT_REPORT_FDS * sizeof(int)))
+        memcpy(fds, CMSG_DATA(c), MT_REPORT_FDS * sizeof(int));
     return n;
 }
 
@@ -365,7 +366,7 @@ static int ended_early(mt_machine *m, mt_err **err)
         info.si_code == CLD_EXITED ? 0 : info.si_status);
 }
 
-static void take_message(mt_machine *m, mt_machine_message *msg, int fds[2])
+static void take_message(mt_machine *m, mt_machine_message *msg, int fds[MT_REPORT_FDS])
 {
     msg->step[sizeof(msg->step) - 1] = 0;
     msg->sentence[sizeof(msg->sentence) - 1] = 0;
@@ -376,15 +377,17 @@ static void take_message(mt_machine *m, mt_machine_message *msg, int fds[2])
     if (msg->kind == MT_REPORT_ROOT && m->root_fd < 0) {
         m->root_fd = MT_TAKE_FD(fds[0]);
         m->mounts_fd = MT_TAKE_FD(fds[1]);
+        m->meminfo_fd = MT_TAKE_FD(fds[2]);
+        m->cpus_fd = MT_TAKE_FD(fds[3]);
     }
-    mt_close_fd(&fds[0]);
-    mt_close_fd(&fds[1]);
+    for (int i = 0; i < MT_REPORT_FDS; i++)
+        mt_close_fd(&fds[i]);
 }
 
 int mt_machine_report(mt_machine *m, mt_err **err)
 {
     mt_machine_message msg;
-    int fds[2];
+    int fds[MT_REPORT_FDS];
 
     for (;;) {
         ssize_t n = receive(m, &msg, fds);
@@ -431,5 +434,7 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->control_fd);
     mt_close_fd(&m->root_fd);
     mt_close_fd(&m->mounts_fd);
+    mt_close_fd(&m->meminfo_fd);
+    mt_close_fd(&m->cpus_fd);
     mt_close_fd(&m->pidfd);
 }

@@ -34,6 +34,8 @@ typedef struct mt_machine {
     int control_fd; // to mt-init (capsule/initwire.h), non-blocking
     int root_fd;    // O_PATH of the capsule's root, once the child has sent it
     int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
+    int meminfo_fd; // what it sees as /proc/meminfo, to be written; comes with root_fd
+    int cpus_fd;    // and as /sys/devices/system/cpu/online
     int64_t began_us;
     bool done; // the builder has said so
     mt_machine_phase phases[MT_MACHINE_PHASES_MAX];
@@ -43,6 +45,7 @@ typedef struct mt_machine {
 #define MT_MACHINE_INIT                                                                 \
     {                                                                                   \
         .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
+        .meminfo_fd = -1, .cpus_fd = -1,                                                \
     }
 
 // Prepares and clones. Afterwards the child is at work. Failing leaves no process; the sentence is

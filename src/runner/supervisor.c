@@ -319,6 +319,7 @@ static void machine_ready(supervisor *s)
         record_phase(s, m->phases[i].name, m->phases[i].us);
     record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
+    sup_views_begin(s);
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
@@ -386,7 +387,7 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_disk_init(s) < 0 ||
-                   sup_clients_init(s) < 0
+                   sup_views_init(s) < 0 || sup_clients_init(s) < 0
                ? -1
                : 0;
 }
