@@ -324,6 +324,7 @@ static void machine_ready(supervisor *s)
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
     sup_seal_rights(s);
+    mt_journal_keep_room(s->res->journal);
 }
 
 void sup_started(supervisor *s)
