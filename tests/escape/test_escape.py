@@ -746,7 +746,7 @@ open("ready", "w"); time.sleep(60)
         assert api.raw("GET", api.files(work, "work", "/lease"))[0] in (503, 200)
         assert len(api.call("GET", api.files(work, "work", "/", "list"))["items"]) == 8
         api.write(work, "work", "/lease", "new")
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 30
     finally:
         api.terminate(run)
 
