@@ -280,7 +280,10 @@ def test_ids_that_are_not_there(mt, fake, run):
     assert "more than one command ends in" in mt("capsule-command-get", run, ending, code=5).err
     assert "no command of run" in mt("capsule-command-get", run, "ffffff", code=3).err
     assert "no command in your newest runs" in mt("capsule-command-get", "ffffff", code=3).err
-    assert "there is no command" in mt("capsule-command-get", "0" * 8 + "-0000-7000-8000-" + "0" * 12, code=3).err
+    fake.requests.clear()
+    whole = "0" * 8 + "-0000-7000-8000-" + "0" * 12
+    assert f"no command '{whole}'" in mt("capsule-command-get", whole, code=3).err
+    assert [r.path for r in fake.requests] == [f"/v1/commands/{whole}"]
     assert "is no command id" in mt("capsule-command-get", run, "xyz", code=2).err
     assert "is no command id" in mt("capsule-command-await", run, "xyz", code=125).err
 
