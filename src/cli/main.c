@@ -15,6 +15,7 @@ const cli_group cli_groups[] = {
     {"Files", cli_file_commands},
     {"Copying", cli_copy_commands},
     {"Projects", cli_project_commands},
+    {"Resource files", cli_fmt_commands},
     {"Capsules", cli_capsule_commands},
     {"Runs of capsules", cli_run_commands},
     {"Commands in runs", cli_command_commands},

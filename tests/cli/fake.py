@@ -261,7 +261,7 @@ class Fake:
                                  if run["id"].endswith(r.query.get("idEnding", ""))
                                  and (r.query.get("mine") != "true" or run["startedBy"] == "ada")])
         if len(parts) > 1 and parts[1] == "commands":
-            return self.get_commands(r, self.find_run(parts[0]), parts[2:])
+            return self.commands_of(r, self.find_run(parts[0]), parts[2:])
         run = self.find_run(parts[0])
         deadline = time.monotonic() + int(r.query.get("wait", 0))
         while run["status"] == "Starting" and time.monotonic() < deadline:
@@ -279,7 +279,7 @@ class Fake:
         if parts[1:] == ["commands"]:
             return self.send_command(r, run)
         if parts[1:2] == ["commands"]:
-            command = self.get_commands(r, run, parts[2:3])
+            command = self.commands_of(r, run, parts[2:3])
             self.end(command, "Error", "terminated", 143, details="cancelled by ada")
             return self.shown(command)
         if parts[1:] == ["extend"]:
@@ -322,7 +322,13 @@ class Fake:
                        outputError=command["spool"]["error"].decode(errors="replace"), **more)
         command["endReason"] = reason
 
-    def get_commands(self, r, run, parts):
+    def get_commands(self, r, parts):
+        for command in self.commands:
+            if command["id"] == parts[0]:
+                return self.commands_of(r, self.find_run(command["runId"]), parts)
+        raise Problem(404, "notFound", f"no command '{parts[0]}'")
+
+    def commands_of(self, r, run, parts):
         mine = [c for c in self.commands if c["runId"] == run["id"]]
         if not parts:
             return self.page(r, [self.shown(c) for c in mine if r.query.get("status", c["status"]) == c["status"]])
