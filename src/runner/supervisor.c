@@ -136,6 +136,7 @@ static void finish(supervisor *s)
     // Without this record the runner, which sees this process go, writes one of its own.
     if (flush(s) < 0)
         _exit(1);
+    sup_clients_last(s);
     if (s->client_count == 0)
         s->leaving = true;
     else
@@ -356,7 +357,7 @@ static void on_control(mt_io *io, uint32_t events, void *data)
     if (n != (ssize_t)sizeof(r) || s->state >= SUP_ENDING)
         return;
     if (s->state > SUP_MAKING) {
-        sup_startup_reply(s, &r);
+        sup_reply(s, &r);
     } else if (r.type == MT_INIT_READY) {
         s->init_ready = true;
         look_at_machine(s);
@@ -384,7 +385,10 @@ static int init(supervisor *s)
     if (!s->deadline || !s->teardown || !s->linger)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
-    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
+    return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
+                   sup_clients_init(s) < 0
+               ? -1
+               : 0;
 }
 
 static int serve(supervisor *s)
