@@ -313,12 +313,20 @@ static void close_makings(supervisor *s)
 static void machine_ready(supervisor *s)
 {
     mt_machine *m = &s->machine;
+    mt_err *err = NULL;
 
     s->ready_us = mt_monotonic_us();
     for (uint32_t i = 0; i < m->phase_count; i++)
         record_phase(s, m->phases[i].name, m->phases[i].us);
     record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
+    // Before anything of the run's happens there is a record of its supervisor's: without one it
+    // may be started anew.
+    if (flush(s) < 0) {
+        (void)mt_fail(&err, MT_E_IO, "the journal of the run cannot be written");
+        start_failed(s, err);
+        return;
+    }
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
