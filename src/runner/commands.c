@@ -510,7 +510,8 @@ static void move_queue(commands *cs)
         return;
     cs->moving = true;
     while (cs->is_open && !cs->aborted && !cs->blocked && cs->queue &&
-           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX))) {
+           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX)) &&
+           cs->host.may_ask(cs->host.data)) {
         command *c = cs->queue;
 
         unlink_queued(c);
@@ -631,6 +632,11 @@ void commands_cancel(commands *cs, const char *id, mt_str by)
 void commands_open(commands *cs)
 {
     cs->is_open = true;
+    move_queue(cs);
+}
+
+void commands_go_on(commands *cs)
+{
     move_queue(cs);
 }
 

@@ -44,8 +44,9 @@ typedef struct runner_options {
     bool purge;
 } runner_options;
 
-// Why the janitor writes an `ended` record where there is none.
-typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
+// Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
+// runner that started it; if nothing of it had begun it is as if it had never been sent.
+typedef enum lost_as { LOST_SUPERVISOR, LOST_RUNNER, LOST_NODE } lost_as;
 
 typedef enum run_state {
     RUN_SPARE,    // nobody's run yet: its supervisor waits for one and is watched
@@ -64,6 +65,7 @@ typedef struct run {
     char place[37]; // what cgroup and scratch folder are called
     run_state state;
     lost_as lost;
+    bool inherited; // from another runner
     int pidfd;
     mt_io *io;
     int block;            // number, or -1
@@ -156,6 +158,7 @@ int janitor_fd(const janitor *j);
 typedef struct clean_result {
     int result;    // 0, or negative errno: something is left
     bool was_lost; // an `ended` record had to be written
+    bool unbegun;  // its folder was removed, too
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name

@@ -339,17 +339,29 @@ static sup_client *client_new(supervisor *s, int fd)
     return c;
 }
 
-static void on_listen(mt_io *io, uint32_t events, void *data)
+static bool accept_one(supervisor *s)
 {
-    supervisor *s = data;
     int fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd >= 0 && (!may_connect(s, fd) || !client_new(s, fd)))
+        (void)close(fd);
+    return fd >= 0;
+}
+
+static void on_listen(mt_io *io, uint32_t events, void *data)
+{
     (void)io;
     (void)events;
-    if (fd < 0)
-        return;
-    if (!may_connect(s, fd) || !client_new(s, fd))
-        (void)close(fd);
+    (void)accept_one(data);
+}
+
+void sup_clients_last(supervisor *s)
+{
+    mt_io_remove(s->listen_io);
+    s->listen_io = NULL;
+    (void)shutdown(s->res->listen_fd, SHUT_RD);
+    while (accept_one(s))
+        ;
 }
 
 int sup_clients_init(supervisor *s)
