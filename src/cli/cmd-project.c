@@ -3,6 +3,7 @@
 #include "cli/copy.h"
 #include "cli/diagnostic.h"
 
+#include "base/base64.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 
@@ -46,30 +47,12 @@ static bool is_project_file(const char *rel)
     return false;
 }
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 static mt_json *encode(const mt_buf *b)
 {
-    size_t at = 0;
-    char *out = xalloc((b->len + 2) / 3 * 4 + 1);
-    mt_json *v;
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(2 * FILE_MAX);
 
-    for (size_t i = 0; i < b->len; i += 3) {
-        uint32_t n = (uint32_t)(unsigned char)b->data[i] << 16;
-        size_t have = MT_MIN(b->len - i, (size_t)3);
-
-        if (have > 1)
-            n |= (uint32_t)(unsigned char)b->data[i + 1] << 8;
-        if (have > 2)
-            n |= (unsigned char)b->data[i + 2];
-        out[at++] = base64[n >> 18];
-        out[at++] = base64[n >> 12 & 63];
-        out[at++] = have > 1 ? base64[n >> 6 & 63] : '=';
-        out[at++] = have > 2 ? base64[n & 63] : '=';
-    }
-    v = mt_json_new_string((mt_str){out, at});
-    free(out);
-    return v;
+    (void)mt_base64_encode((mt_str){mt_buf_str(b), b->len}, &text);
+    return mt_json_new_string((mt_str){mt_buf_str(&text), text.len});
 }
 
 static int add_file(project *p, int root, const char *rel, const char *path, mt_err **err)

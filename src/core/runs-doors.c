@@ -46,7 +46,7 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
     s->runs = runs;
     s->limits = plan->limits;
     s->deadline_ns = plan->deadline_ns;
-    s->plan.max = MT_FRAME_RUNNER_MAX;
+    s->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
     if (mt_plan_encode(plan, &s->plan, err) < 0 ||
         (mt_loop_post(runs->options.loop, start_posted, s) < 0 && mt_fail_oom(err) < 0)) {

@@ -71,7 +71,7 @@ live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     l->runs = runs;
     l->limits = *limits;
-    l->plan.max = MT_FRAME_RUNNER_MAX;
+    l->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     l->phases.max = 16384;
     l->held.max = HELD_BYTES;
     l->feed.behind = true;
@@ -572,7 +572,7 @@ static void follow(live *l)
 
 void runs_send_start(live *l)
 {
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_RUNNER_MAX);
+    _cleanup_buf_ mt_buf b = MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
 
     l->state = SENT;
     l->starts++;
@@ -798,6 +798,7 @@ static void replan(live *l, const mt_run *run, const mt_capsule_def *def)
     else if (mt_run_plan(o->store, run, o->limits, arena, &plan, &err) == 0 &&
              mt_runs_fit(l->runs, def, &plan.limits, &err) == 0)
         (void)mt_plan_encode(&plan, &l->plan, &err);
+    mt_plan_forget(&plan);
     if (err)
         runs_end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
     else

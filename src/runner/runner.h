@@ -170,7 +170,7 @@ void resources_init(mt_run_resources *s);
 // Closes what was this run's own; the block's lock stays with the caller.
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket);
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -227,6 +227,7 @@ void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
+void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it
 // Binds the socket while host paths are seen; servers are let in later.
 int server_bind(runner *r, mt_err **err);
 

@@ -429,7 +429,19 @@ void sup_run(supervisor *s, mt_err *why_not)
     _exit(0);
 }
 
-void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
+// The secrets first: what is cloned later never had them in its memory.
+static int make_machine(supervisor *s, mt_plan *plan, mt_err **err)
+{
+    if (plan->secret_count && mt_machine_secrets_place(&s->machine, err) < 0)
+        return -1;
+    if (mt_machine_secrets(&s->machine, plan, s->res, err) < 0 ||
+        mt_machine_begin(&s->machine, s->res, err) < 0)
+        return -1;
+    sup_seal_calls(s);
+    return mt_machine_identify(&s->machine, plan, s->res, err);
+}
+
+void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
 {
     static supervisor s; // of this process, which has one run
     mt_err *err = NULL;
@@ -438,9 +450,6 @@ void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
     res->layer_count = plan->layer_count;
     res->tmpfs_bytes = plan->limits.disk_bytes;
     s.began_us = mt_monotonic_us();
-    if (mt_machine_begin(&s.machine, res, &err) == 0) {
-        sup_seal_calls(&s);
-        (void)mt_machine_identify(&s.machine, plan, res, &err);
-    }
+    (void)make_machine(&s, plan, &err);
     sup_run(&s, err);
 }

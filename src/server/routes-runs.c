@@ -86,6 +86,7 @@ typedef struct start {
     char request_digest[MT_REQUEST_DIGEST];
     const char *image;
     const char **vfs_ids;
+    const char **secret_ids;
 } start;
 
 static void start_done(start *s)
@@ -179,12 +180,30 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
     return 0;
 }
 
+// That they are there; their values are read when the plan is made.
+static int find_secrets(mt_request *req, start *s, mt_err **err)
+{
+    s->secret_ids = mt_arena_array_of(req->arena, const char *, s->def.secret_count + 1);
+    if (!s->secret_ids)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_secret secret;
+
+        if (mt_store_secret_get(req->api->store, &req->user, s->ns.id, s->def.secrets[i].name,
+                                &secret, err) < 0)
+            return -1;
+        if (!(s->secret_ids[i] = mt_arena_strdup(req->arena, secret.id)))
+            return mt_fail_oom(err);
+    }
+    return 0;
+}
+
 static int prepare_start(mt_request *req, start *s, mt_err **err)
 {
     mt_request_digest(req, s->request_digest);
     if (find_capsule(req, s, err) < 0 || read_definition(req, s, err) < 0 ||
         read_labels(req, s, err) < 0 || keep_request(req, s, err) < 0 ||
-        find_mounts(req, s, err) < 0)
+        find_mounts(req, s, err) < 0 || find_secrets(req, s, err) < 0)
         return -1;
     return mt_runs_image(req->api->runs, s->image, s->digest, err);
 }
@@ -210,6 +229,8 @@ static void fill_new(mt_request *req, const start *s, mt_run_new *ret)
         .image_digest = s->digest,
         .vfs_ids = s->vfs_ids,
         .vfs_count = s->def.vfs_count,
+        .secret_ids = s->secret_ids,
+        .secret_count = s->def.secret_count,
         .idempotency_key = req->idempotency_key,
         .request_digest = s->request_digest,
     };
@@ -240,6 +261,16 @@ static int reply_dry_run(mt_request *req, const start *s, mt_reply *reply, mt_er
         mt_jw_end_object(&w);
     }
     mt_jw_end_array(&w);
+    mt_jw_key(&w, "secrets");
+    mt_jw_begin_array(&w);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_jw_begin_object(&w);
+        mt_jw_member_text(&w, "secret", s->def.secrets[i].name);
+        mt_jw_member_text(&w, "secretId", s->secret_ids[i]);
+        mt_jw_member_text(&w, "mountName", s->def.secrets[i].mount_name);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
     mt_jw_key(&w, "definition");
     mt_jw_raw(&w, (mt_str){mt_buf_str(&definition), definition.len});
     mt_jw_end_object(&w);
@@ -256,7 +287,7 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     char id[MT_ID_TEXT];
     mt_run_new new_run;
     mt_plan plan;
-    int r;
+    int r, started;
 
     if (!arena)
         return mt_fail_oom(err);
@@ -271,7 +302,9 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     }
     if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0) {
         plan.limits = limits;
-        if (mt_runs_start(api->runs, &plan, &failed) == 0)
+        started = mt_runs_start(api->runs, &plan, &failed);
+        mt_plan_forget(&plan);
+        if (started == 0)
             return 0;
     }
     mt_runs_release(api->runs, &limits);
