@@ -46,32 +46,6 @@ static bool is_project_file(const char *rel)
     return false;
 }
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static mt_json *encode(const mt_buf *b)
-{
-    size_t at = 0;
-    char *out = xalloc((b->len + 2) / 3 * 4 + 1);
-    mt_json *v;
-
-    for (size_t i = 0; i < b->len; i += 3) {
-        uint32_t n = (uint32_t)(unsigned char)b->data[i] << 16;
-        size_t have = MT_MIN(b->len - i, (size_t)3);
-
-        if (have > 1)
-            n |= (uint32_t)(unsigned char)b->data[i + 1] << 8;
-        if (have > 2)
-            n |= (unsigned char)b->data[i + 2];
-        out[at++] = base64[n >> 18];
-        out[at++] = base64[n >> 12 & 63];
-        out[at++] = have > 1 ? base64[n >> 6 & 63] : '=';
-        out[at++] = have > 2 ? base64[n & 63] : '=';
-    }
-    v = mt_json_new_string((mt_str){out, at});
-    free(out);
-    return v;
-}
-
 static int add_file(project *p, int root, const char *rel, const char *path, mt_err **err)
 {
     _cleanup_close_ int fd = beneath_open_file(root, rel, err);
@@ -95,7 +69,8 @@ static int add_file(project *p, int root, const char *rel, const char *path, mt_
     file = mt_json_new_object();
     (void)mt_json_set(file, "path", mt_json_new_text(path));
     (void)mt_json_set(file, text ? "content" : "contentBase64",
-                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len}) : encode(&b));
+                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len})
+                           : cli_json_base64(mt_buf_str(&b), b.len));
     (void)mt_json_append(p->files, file);
     return 0;
 }

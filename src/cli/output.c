@@ -136,6 +136,29 @@ int cli_print_json(const mt_json *v, mt_err **err)
     return 0;
 }
 
+mt_json *cli_json_base64(const void *data, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = data;
+    _cleanup_free_ char *out = xalloc((len + 2) / 3 * 4 + 1);
+    size_t at = 0;
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t have = MT_MIN(len - i, (size_t)3);
+        uint32_t n = (uint32_t)bytes[i] << 16;
+
+        if (have > 1)
+            n |= (uint32_t)bytes[i + 1] << 8;
+        if (have > 2)
+            n |= bytes[i + 2];
+        out[at++] = digits[n >> 18];
+        out[at++] = digits[n >> 12 & 63];
+        out[at++] = have > 1 ? digits[n >> 6 & 63] : '=';
+        out[at++] = have > 2 ? digits[n & 63] : '=';
+    }
+    return mt_json_new_string((mt_str){out, at});
+}
+
 // --- errors ---
 
 // The server's document of this error. That of an earlier call, whose error was passed over, is
