@@ -3,7 +3,6 @@
 #include "cli/copy.h"
 #include "cli/diagnostic.h"
 
-#include "base/base64.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 
@@ -47,14 +46,6 @@ static bool is_project_file(const char *rel)
     return false;
 }
 
-static mt_json *encode(const mt_buf *b)
-{
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(2 * FILE_MAX);
-
-    (void)mt_base64_encode((mt_str){mt_buf_str(b), b->len}, &text);
-    return mt_json_new_string((mt_str){mt_buf_str(&text), text.len});
-}
-
 static int add_file(project *p, int root, const char *rel, const char *path, mt_err **err)
 {
     _cleanup_close_ int fd = beneath_open_file(root, rel, err);
@@ -78,7 +69,8 @@ static int add_file(project *p, int root, const char *rel, const char *path, mt_
     file = mt_json_new_object();
     (void)mt_json_set(file, "path", mt_json_new_text(path));
     (void)mt_json_set(file, text ? "content" : "contentBase64",
-                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len}) : encode(&b));
+                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len})
+                           : cli_json_base64(mt_buf_str(&b), b.len));
     (void)mt_json_append(p->files, file);
     return 0;
 }

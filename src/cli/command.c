@@ -60,13 +60,20 @@ static int not_an_id(cli *c, const char *word, mt_err **err)
         word);
 }
 
-static int find_with_run(cli *c, const char *run, const char *word, command_ref *ret, mt_err **err)
+static bool may_name_command(const char *word)
+{
+    return mt_streq(word, "@last") || api_is_ending(word) || mt_is_id(mt_str_of(word));
+}
+
+int command_find_in(cli *c, const char *run, const char *word, command_ref *ret, mt_err **err)
 {
     bool last = mt_streq(word, "@last");
     int r;
 
-    if (api_run_id(c, run, &ret->run, err) < 0)
-        return -1;
+    if (!may_name_command(word))
+        return not_an_id(c, word, err);
+    free(ret->run);
+    ret->run = xstrdup(run);
     if (mt_is_id(mt_str_of(word))) {
         ret->id = xstrdup(word);
         return 0;
@@ -124,12 +131,15 @@ int command_find(cli *c, command_ref *ret, mt_err **err)
 {
     const char *run = c->arg_count > 1 ? cli_arg(c, 0) : NULL;
     const char *word = cli_arg(c, c->arg_count > 1 ? 1 : 0);
-    bool last = mt_streq(word, "@last");
+    _cleanup_free_ char *run_id = NULL;
 
-    if (!last && !api_is_ending(word) && !mt_is_id(mt_str_of(word)))
+    if (!may_name_command(word))
         return not_an_id(c, word, err);
-    if (run || last)
-        return find_with_run(c, run ? run : "@last", word, ret, err);
+    if (run || mt_streq(word, "@last")) {
+        if (api_run_id(c, run ? run : "@last", &run_id, err) < 0)
+            return -1;
+        return command_find_in(c, run_id, word, ret, err);
+    }
     return mt_is_id(mt_str_of(word)) ? find_by_id(c, word, ret, err)
                                      : find_by_ending(c, word, ret, err);
 }
@@ -171,6 +181,17 @@ int command_wait(cli *c, const command_ref *r, int64_t timeout_ms, mt_json **ret
             (void)cli_sleep_ms(1000);
         seconds = MT_MIN(longest, (end - now + 999999999) / 1000000000);
     }
+}
+
+char *command_line_of(const mt_json *v)
+{
+    const mt_json *words = mt_json_get(v, "arguments");
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
+
+    (void)mt_buf_adds(&b, cli_text(v, "command"));
+    for (size_t i = 0; i < mt_json_count(words); i++)
+        (void)mt_buf_addf(&b, " %s", mt_json_text(mt_json_at(words, i), ""));
+    return xstrdup(mt_buf_str(&b));
 }
 
 // --- the end ---

@@ -108,6 +108,7 @@ class Fake:
         self.capsules = {"report": True, "bench": False}  # name -> autoTerminate
         self.runs = []
         self.commands = []
+        self.told, self.story_part = {}, 1000
         self.deployed = None
         self.server = self.tcp = None
 
@@ -266,7 +267,23 @@ class Fake:
         deadline = time.monotonic() + int(r.query.get("wait", 0))
         while run["status"] == "Starting" and time.monotonic() < deadline:
             time.sleep(0.02)
+        if r.query.get("story") == "true" and self.told.get(run["id"]):
+            after = int(r.query.get("storyAfter", 0))
+            return {**run, "story": self.told[run["id"]][after:after + self.story_part]}
         return run
+
+    def tell(self, run, kind, what, command=None):
+        """Adds to the story of a run."""
+        story = self.told.setdefault(run["id"], [])
+        story.append({"number": len(story) + 1, "time": NOW, "kind": kind, "what": what,
+                      **({"commandId": command["id"]} if command else {})})
+
+    def begin(self, command):
+        self.tell(self.find_run(command["runId"]), "commandStarted", f"command {command['id']} started", command)
+
+    def over(self, command, **how):
+        self.end(command, **how)
+        self.tell(self.find_run(command["runId"]), "commandEnded", f"command {command['id']} ended", command)
 
     def find_run(self, run_id):
         for run in self.runs:
