@@ -76,6 +76,7 @@ void commands_free(commands *cs)
     free_list(cs->live);
     seen_free(cs->seen);
     free(cs->left);
+    room_done(cs);
     mt_close_fd(&cs->out_dir_fd);
     free(cs);
 }
@@ -170,6 +171,8 @@ static void forget(command *c)
 {
     unlink_live(c);
     c->of->ended--;
+    for (size_t i = 0; i < MT_ARRAY_SIZE(c->streams); i++)
+        room_left(c->of, &c->streams[i].spool);
     if (c->has_group)
         remove_group(c->of, c->number);
     command_free(c);

@@ -721,6 +721,62 @@ static void test_many_at_once(void)
     finish();
 }
 
+static uint64_t spools_held(bool ends_too)
+{
+    struct dirent *e;
+    uint64_t sum = 0;
+    DIR *d = fdopendir(openat(now.run.run_dir, "out", O_RDONLY | O_DIRECTORY));
+
+    while (d && (e = readdir(d))) {
+        struct stat st;
+
+        if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0) < 0)
+            continue;
+        sum += (uint64_t)st.st_blocks * 512;
+        if (ends_too) { // what a record takes is there
+            _cleanup_close_ int fd = openat(dirfd(d), e->d_name, O_RDONLY);
+            off_t at = st.st_size - 4 * MT_COMMAND_RECORD_CHARS;
+
+            CHECK_INT(lseek(fd, at, SEEK_DATA), at);
+            CHECK_INT(lseek(fd, at, SEEK_HOLE), st.st_size);
+        }
+    }
+    (void)closedir(d);
+    return sum;
+}
+
+// All spools of a run take 256 MiB together: the oldest give way, then those that grow.
+static void test_spools_of_a_run(void)
+{
+    char ids[9][37];
+    const uint64_t most = (MT_RUN_SPOOL_BYTES) + (12 << 20); // and what the file system adds
+
+    begin_plain();
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        memcpy(ids[i],
+               exec_it((mt_command){.command = "yes a | head -c 60M; yes 1 | head -c 1M >&2",
+                                    .async = i >= 5}),
+               37);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++) {
+        CHECK_INT(await(ids[i], 60000)->e.exit_code, 0);
+        CHECK_INT(await(ids[i], 0)->e.out_bytes, 60 << 20);
+        CHECK(spools_held(false) <= most);
+    }
+    CHECK(spools_held(true) <= most);
+    CHECK(spools_held(false) > most / 2);
+    // Floods, at the same time: each has less than it may have alone.
+    for (int i = 0; i < 8; i++)
+        memcpy(ids[i],
+               exec_it((mt_command){.command = "yes", .async = true, .max_duration_ms = 3000}), 37);
+    for (int i = 0; i < 8; i++) {
+        CHECK_INT(await(ids[i], 60000)->e.reason, MT_END_TIMEOUT);
+        CHECK(spools_held(false) <= most);
+    }
+    printf("# %llu MiB of spools\n", (unsigned long long)spools_held(true) >> 20);
+    CHECK_INT(now.notes, 0);
+    finish();
+}
+
 // A process is its user's from a moment before it executes: whoever of that user's stops it there
 // stops its command, and no other.
 static void test_stopped_at_birth(void)
@@ -772,11 +828,12 @@ static void test_speed(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_results, test_settings,   test_input,           test_large_queue,
-        test_signals, test_background, test_nothing_gathers, test_timeout,
-        test_memory,  test_queue,      test_cancel,          test_output,
-        test_aborted, test_extend,     test_full_queue,      test_malformed,
-        test_forks,   test_speed,      test_many_at_once,    test_stopped_at_birth,
+        test_results,         test_settings,   test_input,           test_large_queue,
+        test_signals,         test_background, test_nothing_gathers, test_timeout,
+        test_memory,          test_queue,      test_cancel,          test_output,
+        test_aborted,         test_extend,     test_full_queue,      test_malformed,
+        test_forks,           test_speed,      test_many_at_once,    test_stopped_at_birth,
+        test_spools_of_a_run,
     };
     const char *why;
 
