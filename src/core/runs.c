@@ -87,6 +87,7 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
     mt_buf_done(&l->plan);
@@ -482,8 +483,10 @@ static void on_run_frame(const mt_frame *frame, void *data)
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_RECORD &&
-        mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
+    if (frame->type == MT_FRAME_USAGE)
+        runs_told_usage(l, frame);
+    else if (frame->type == MT_FRAME_RECORD &&
+             mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
 }
 
@@ -642,6 +645,7 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     runs->info_answered = runs->info_asked;
     runs->memory_cap = info.memory_cap_bytes;
     runs->disk_cap = info.scratch_bytes;
+    runs->disk_free = info.scratch_free_bytes;
     (void)pthread_cond_broadcast(&runs->info_changed);
     (void)pthread_mutex_unlock(&runs->lock);
 }
@@ -753,7 +757,8 @@ int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err)
         mt_runs_free(runs);
         return mt_fail_oom(err);
     }
-    if (mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
+    if (runs_watch_disk(runs, err) < 0 ||
+        mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
         mt_runs_free(runs);
         return -1;
     }
@@ -770,6 +775,7 @@ void mt_runs_free(mt_runs *runs)
     for (size_t i = 0; i < RUNS_BUCKETS; i++)
         while (runs->buckets[i])
             forget(runs->buckets[i]);
+    mt_vfs_watch_free(runs->watch);
     mt_frame_conn_close(runs->runner);
     mt_timer_free(runs->runner_timer);
     mt_buf_done(&runs->info);
@@ -860,6 +866,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         runs->promised_runs++;
         runs->promised_memory += limits.memory_bytes;
         runs->promised_disk += limits.disk_bytes;
+        runs_watch_mounts(l, run, &def);
         if (has_folder(runs, run->id))
             follow(l);
         else

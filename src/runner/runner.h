@@ -111,6 +111,10 @@ struct runner {
     unsigned conn_count;
     mt_timer *sweep_timer;
     mt_timer *refill_timer;
+    mt_timer *scratch_timer;
+    bool scratch_watched, scratch_low;
+    uint64_t scratch_left; // when a run was ended for it last
+    int64_t scratch_soon_ns, scratch_again_ns;
     bool refill_armed;
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
@@ -221,10 +225,18 @@ int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // it
 void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
+// scratch-watch.c: the floor of the scratch disk.
+void scratch_watch(runner *r); // a run lives
+void scratch_watch_on_timer(mt_timer *t, void *data);
+int scratch_has_room(runner *r, mt_err **err); // for one more run
+// A server knows of so much free space: where that is little, it will be told when there is more.
+void scratch_told(runner *r, uint64_t bytes, uint64_t left);
+
 // server.c: the socket for servers.
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
+void server_tell_info(runner *r); // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
 void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it

@@ -40,6 +40,7 @@ struct sup_client {
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
+    bool holds; // the run's commands, as long as it is connected
     sup_client *next;
 };
 
@@ -61,6 +62,8 @@ static void client_free(sup_client *c)
         }
     }
     s->client_count--;
+    if (c->holds)
+        sup_hold(s, false);
     mt_io_remove(c->io);
     mt_close_fd(&c->fd);
     while (c->parcel_count > 0)
@@ -245,6 +248,39 @@ static int extend(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int usage(sup_client *c)
+{
+    mt_cgroup_memory m;
+
+    (void)mt_cgroup_memory_get(c->s->res->cgroup, &m);
+    return mt_put_usage(&c->out,
+                        &(mt_usage){.file_bytes = m.cache > m.shmem ? m.cache - m.shmem : 0,
+                                    .dirty_bytes = m.dirty});
+}
+
+static int hold(sup_client *c, const mt_frame *f)
+{
+    bool on;
+
+    if (mt_get_hold(f, &on) < 0)
+        return -1;
+    c->holds = on;
+    sup_hold(c->s, on);
+    return on ? usage(c) : 0;
+}
+
+static int disk_full(sup_client *c, const mt_frame *f)
+{
+    _cleanup_free_ char *text = NULL;
+    mt_str sentence;
+
+    if (mt_get_disk_full(f, &sentence) < 0)
+        return -1;
+    text = mt_str_dup(sentence);
+    sup_disk_full(c->s, text ? text : "the disk is full");
+    return 0;
+}
+
 // One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
 static ssize_t take_frame(sup_client *c)
 {
@@ -264,6 +300,12 @@ static ssize_t take_frame(sup_client *c)
         r = cancel(c, &f);
     else if (f.type == MT_FRAME_EXTEND)
         r = extend(c, &f);
+    else if (f.type == MT_FRAME_USAGE)
+        r = usage(c);
+    else if (f.type == MT_FRAME_HOLD)
+        r = hold(c, &f);
+    else if (f.type == MT_FRAME_DISK_FULL)
+        r = disk_full(c, &f);
     else
         r = -1;
     return r < 0 ? -1 : n;

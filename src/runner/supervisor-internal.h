@@ -68,7 +68,8 @@ struct supervisor {
     sup_state state;
     mt_machine machine;
     mt_io *report_io, *control_io, *pid_io, *listen_io;
-    mt_timer *deadline, *teardown, *linger;
+    mt_timer *deadline, *teardown, *linger, *hold_timer;
+    bool held; // its commands stand still
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
@@ -123,6 +124,11 @@ void sup_startup_abandon(supervisor *s); // the run has ended: records for those
 // supervisor-commands.c
 int sup_commands_init(supervisor *s);
 void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
+
+// supervisor-disk.c
+int sup_disk_init(supervisor *s);
+void sup_hold(supervisor *s, bool on);
+void sup_disk_full(supervisor *s, const char *sentence); // the run is the one that has to end
 
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);

@@ -89,6 +89,7 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.terminated_by = mt_str_of(s->by ? s->by : "");
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
+    sup_hold(s, false);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
     sup_record(s, &r);
@@ -394,7 +395,7 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
-                   sup_clients_init(s) < 0
+                   sup_disk_init(s) < 0 || sup_clients_init(s) < 0
                ? -1
                : 0;
 }

@@ -172,7 +172,8 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
         mt_vfs_record vfs;
 
         if (mt_store_vfs_get(req->api->store, &req->user, s->ns.id, s->def.vfs[i].name, &vfs, err) <
-            0)
+                0 ||
+            mt_runs_check_vfs(req->api->runs, &vfs, err) < 0)
             return -1;
         if (!(s->vfs_ids[i] = mt_arena_strdup(req->arena, vfs.id)))
             return mt_fail_oom(err);
