@@ -43,6 +43,7 @@ enum {
     MT_FRAME_REPLY_MAX = 8 << 20,            // from the runner: INFO with its images
     MT_FRAME_SUPERVISOR_MAX = 128 << 10,     // from a supervisor
     MT_FRAME_EXEC_MAX = 24 << 20,            // to a supervisor: a command and its frame
+    MT_FRAME_FDS_MAX = 4,                    // descriptors that come with one frame (SCM_RIGHTS)
 };
 
 typedef enum mt_frame_type {

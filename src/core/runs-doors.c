@@ -50,7 +50,7 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
     s->runs = runs;
     s->limits = plan->limits;
     s->deadline_ns = plan->deadline_ns;
-    s->plan.max = MT_FRAME_RUNNER_MAX;
+    s->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
     s->vfs_count = MT_MIN(plan->mount_count, (uint32_t)MT_PLAN_MOUNTS_MAX);
     for (uint32_t i = 0; i < s->vfs_count; i++)

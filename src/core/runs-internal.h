@@ -37,6 +37,7 @@ typedef struct live {
     uint64_t reading_seq;
     mt_buf held;
     int tries;
+    int starts; // how often the runner was sent it
     mt_frame_conn *conn;
     mt_timer *timer; // next try, or the deadline of a start that the runner never took
 } live;

@@ -44,8 +44,9 @@ typedef struct runner_options {
     bool purge;
 } runner_options;
 
-// Why the janitor writes an `ended` record where there is none.
-typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
+// Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
+// runner that started it; if nothing of it had begun it is as if it had never been sent.
+typedef enum lost_as { LOST_SUPERVISOR, LOST_RUNNER, LOST_NODE } lost_as;
 
 typedef enum run_state {
     RUN_SPARE,    // nobody's run yet: its supervisor waits for one and is watched
@@ -64,6 +65,7 @@ typedef struct run {
     char place[37]; // what cgroup and scratch folder are called
     run_state state;
     lost_as lost;
+    bool inherited; // from another runner
     int pidfd;
     mt_io *io;
     int block;            // number, or -1
@@ -162,6 +164,7 @@ int janitor_fd(const janitor *j);
 typedef struct clean_result {
     int result;    // 0, or negative errno: something is left
     bool was_lost; // an `ended` record had to be written
+    bool unbegun;  // its folder was removed, too
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
@@ -173,7 +176,7 @@ void resources_init(mt_run_resources *s);
 // Closes what was this run's own; the block's lock stays with the caller.
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket);
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -244,6 +247,7 @@ void server_gone(runner *r, const char *run_id);
 void server_tell_info(runner *r); // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
+void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it
 // Binds the socket while host paths are seen; servers are let in later.
 int server_bind(runner *r, mt_err **err);
 

@@ -198,7 +198,7 @@ static void on_accept(mt_io *io, uint32_t events, void *data)
     c->r = r;
     c->fd = fd;
     // Room for one frame of any size and for what was read behind it.
-    c->in = (mt_buf)MT_BUF_INIT(MT_FRAME_RUNNER_MAX + READ_CHUNK);
+    c->in = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX + READ_CHUNK);
     c->out = (mt_buf)MT_BUF_INIT(OUT_MAX);
     c->next = r->conns;
     r->conns = c;
@@ -286,6 +286,13 @@ void server_close_fds(runner *r)
 {
     for (conn *c = r->conns; c; c = c->next)
         mt_close_fd(&c->fd);
+    server_wipe(r);
+}
+
+void server_wipe(runner *r)
+{
+    for (conn *c = r->conns; c; c = c->next)
+        mt_buf_clear(&c->in);
 }
 
 void server_close_all(runner *r)

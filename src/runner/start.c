@@ -163,7 +163,7 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
-static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
     pid_t pid;
@@ -259,7 +259,7 @@ void start_refill_later(runner *r)
     mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
-static int start_new(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     bool folder = false;
