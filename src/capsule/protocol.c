@@ -187,6 +187,14 @@ int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns)
     return frame_end(b, start);
 }
 
+int mt_put_api(mt_buf *b, uint32_t uid_base)
+{
+    size_t start = frame_begin(b, MT_FRAME_API, 0);
+
+    mt_wire_put_u32(b, uid_base);
+    return frame_end(b, start);
+}
+
 static mt_wire_reader payload(const mt_frame *f)
 {
     return mt_wire_reader_of(f->payload, f->payload_len);
@@ -333,5 +341,13 @@ int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_
 
     *ret_max_duration_ms = mt_wire_get_i64(&r);
     *ret_deadline_ns = mt_wire_get_i64(&r);
+    return verdict(&r);
+}
+
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_uid_base = mt_wire_get_u32(&r);
     return verdict(&r);
 }

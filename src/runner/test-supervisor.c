@@ -489,15 +489,47 @@ static void test_hasty_client(void)
     }
 }
 
-// A server that attaches gets every record, then what comes, then the end.
+// recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
+static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    struct iovec part = {to, len};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+
+    if (h && h->cmsg_type == SCM_RIGHTS && *ret_fd < 0)
+        memcpy(ret_fd, CMSG_DATA(h), sizeof(int));
+    return n;
+}
+
+// The socket of the sign-in listens, and is the capsule's own.
+static void check_api(const mt_frame *f, int api)
+{
+    int listening = 0;
+    socklen_t len = sizeof(listening);
+    uint32_t base = 0;
+
+    CHECK_INT(mt_get_api(f, &base), 0);
+    CHECK_INT(base, BED_UID_BASE);
+    CHECK_INT(getsockopt(api, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len), 0);
+    CHECK_INT(listening, 1);
+}
+
+// A server that attaches gets every record, then what comes, then the end; and, once, the socket of
+// the sign-in.
 static void test_attach(void)
 {
     mt_plan_command c = CMD("sleep 0.2");
     mt_plan plan = plan_of(&c, 1, true);
     _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int fd = -1, api = -1;
     uint64_t last = 0;
     bool ended = false;
+    int apis = 0;
     bed_result r;
     bed_run run;
 
@@ -514,10 +546,16 @@ static void test_attach(void)
         if (n == 0) {
             char *p = mt_buf_reserve(&in, 4096);
 
-            n = recv(fd, p, 4096, 0);
+            n = receive_with_fd(fd, p, 4096, &api);
             if (!CHECK(n > 0))
                 break;
             mt_buf_added(&in, (size_t)n);
+            continue;
+        }
+        if (n > 0 && f.type == MT_FRAME_API) {
+            check_api(&f, api);
+            apis++;
+            mt_buf_consume(&in, (size_t)n);
             continue;
         }
         if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
@@ -528,6 +566,7 @@ static void test_attach(void)
         ended = rec.type == MT_REC_ENDED;
         mt_buf_consume(&in, (size_t)n);
     }
+    CHECK_INT(apis, 1);
     mt_close_fd(&fd);
     bed_finish(&run, 2000, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
