@@ -217,6 +217,14 @@ int mt_put_disk_full(mt_buf *b, const char *sentence)
     return frame_end(b, start);
 }
 
+int mt_put_api(mt_buf *b, uint32_t uid_base)
+{
+    size_t start = frame_begin(b, MT_FRAME_API, 0);
+
+    mt_wire_put_u32(b, uid_base);
+    return frame_end(b, start);
+}
+
 static mt_wire_reader payload(const mt_frame *f)
 {
     return mt_wire_reader_of(f->payload, f->payload_len);
@@ -388,5 +396,13 @@ int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence)
     mt_wire_reader r = payload(f);
 
     *ret_sentence = mt_wire_get_bytes(&r, DISK_FULL_MAX);
+    return verdict(&r);
+}
+
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_uid_base = mt_wire_get_u32(&r);
     return verdict(&r);
 }

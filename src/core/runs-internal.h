@@ -24,11 +24,12 @@ typedef struct live {
     uint32_t tag; // of the START or SWEEP under way
     mt_buf plan;  // the START frame, until the runner has it
     mt_plan_limits limits;
-    uint64_t stored;        // number of the last record that the store has (or is being given)
-    mt_buf phases;          // JSON list without its brackets
-    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    uint64_t stored;      // number of the last record that the store has (or is being given)
+    mt_buf phases;        // JSON list without its brackets
+    char by[MT_STORE_BY]; // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending; // the `ended` record is on its way to the store
+    bool shut;   // its end has begun: it is signed in no more
     mt_command_feed feed;
     int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
     // A command's output is being read for its record: what the journal tells after it waits here,

@@ -142,12 +142,24 @@ static void on_stored(int result, const mt_err *err, void *data)
         free(a); // out of memory: the next restart reads the journal
 }
 
+// Before anybody can be told that the run has ended.
+static void shut_door(live *l)
+{
+    const mt_runs_options *o = &l->runs->options;
+
+    if (!l->shut && o->close_door)
+        o->close_door(l->id, o->doors);
+    l->shut = true;
+}
+
 static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
     struct applied *a = calloc(1, sizeof(*a));
 
+    if (change->ended)
+        shut_door(l);
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -404,6 +416,9 @@ static void take_record(live *l, const mt_record *r, bool here)
 
 static void on_record(live *l, const mt_record *r)
 {
+    // At once, also while other records wait.
+    if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
+        shut_door(l);
     if (!l->reading)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
@@ -478,12 +493,25 @@ static void follow_failed(live *l)
         sweep(l);
 }
 
+// The first such frame brings the very socket that all later ones bring.
+static void on_api(live *l, const mt_frame *frame)
+{
+    const mt_runs_options *o = &l->runs->options;
+    _cleanup_close_ int fd = mt_frame_conn_take_fd(l->conn);
+    uint32_t base;
+
+    if (fd >= 0 && !l->shut && o->open_door && mt_get_api(frame, &base) == 0)
+        o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_USAGE)
+    if (frame->type == MT_FRAME_API)
+        on_api(l, frame);
+    else if (frame->type == MT_FRAME_USAGE)
         runs_told_usage(l, frame);
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)

@@ -24,6 +24,12 @@ typedef struct mt_runs_options {
     int vfs_dirfd;  // STATE/vfs, likewise
     const mt_mtr_server *limits;
     int64_t max_live_runs;
+    // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
+    // and does not once the run's end has begun, which close_door tells (also of runs that had
+    // none). On the loop's thread; both may be NULL.
+    void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
+    void (*close_door)(const char *run_id, void *doors);
+    void *doors;
 } mt_runs_options;
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);

@@ -28,6 +28,8 @@ static const row BASE[] = {
     {"system", mt_step_sys, "cannot set up /sys"},
     {"users", mt_step_default_user, "cannot make the users of the capsule"},
     {"places", mt_step_places, "cannot make the files of the machine"},
+    {"places", mt_step_program, "cannot put mt into the capsule"},
+    {"places", mt_step_api, "cannot make the socket of the sign-in"},
     {"pivot", mt_step_pivot, "cannot change to the new root"},
     {"seal", mt_step_builder, "cannot start the process that completes the machine"},
     {"seal", mt_step_limits, "cannot set limits of the machine"},
@@ -67,7 +69,7 @@ int mt_build_say(mt_build *b, const char *fmt, ...)
 
 static void report(const mt_build *b, const mt_machine_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
+    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8))) = {0};
     struct iovec vec = {(void *)(uintptr_t)m, sizeof(*m)};
     struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
     ssize_t n;
@@ -288,6 +290,7 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
                   .control_fd = move_up(parts->control_fd),
                   .root_fd = -1,
                   .mounts_fd = -1,
+                  .api_fd = -1,
                   .shm_fd = -1,
                   .done = {.kind = MT_REPORT_ROOT}};
 
@@ -295,6 +298,6 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
         _exit(1);
     wait_for_go(&b);
     perform(&b, BASE, MT_ARRAY_SIZE(BASE));
-    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd}, 2);
+    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.api_fd}, b.api_fd < 0 ? 2 : 3);
     fail(&b, &INIT, -INIT.perform(&b));
 }

@@ -33,6 +33,7 @@ typedef struct mt_machine {
     int report_fd;  // readable when child or builder have something to say
     int control_fd; // to mt-init (capsule/initwire.h), non-blocking
     int root_fd;    // O_PATH of the capsule's root, once the child has sent it
+    int api_fd;     // the sign-in's socket, listening, sent together with root_fd; -1: none
     int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
     int secrets_fd; // detached mount of /mnt/secrets, until the builder has it
     int64_t began_us;
@@ -44,7 +45,7 @@ typedef struct mt_machine {
 #define MT_MACHINE_INIT                                                                 \
     {                                                                                   \
         .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
-        .secrets_fd = -1,                                                               \
+        .secrets_fd = -1, .api_fd = -1,                                                 \
     }
 
 // A place for secrets: before anything else, as it takes rights that are given up then.

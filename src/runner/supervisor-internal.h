@@ -137,6 +137,7 @@ void sup_clients_pump(supervisor *s); // the journal has grown
 // refused, and finds it there.
 void sup_clients_last(supervisor *s);
 void sup_clients_close(supervisor *s);
+void sup_clients_give_api(supervisor *s); // the sign-in's socket is there
 // Queues a whole frame with descriptors (at most MT_FRAME_FDS_MAX, duplicated here; count may be 0)
 // for one attached server, after what it was sent before. 0, or a negative errno: nothing was
 // queued.

@@ -90,6 +90,7 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
     sup_hold(s, false);
+    mt_close_fd(&s->machine.api_fd);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
     sup_record(s, &r);
@@ -261,6 +262,7 @@ static void look_at_machine(supervisor *s)
     if (s->state != SUP_MAKING)
         return;
     r = mt_machine_report(&s->machine, &err);
+    sup_clients_give_api(s);
     if (r == 0 || (r > 0 && s->machine.root_fd < 0))
         return;
     mt_io_remove(s->report_io);
@@ -309,6 +311,7 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->netns_fd);
     mt_close_fd(&res->init_fd);
     mt_close_fd(&res->dev_fd);
+    mt_close_fd(&res->mt_fd);
 }
 
 static void machine_ready(supervisor *s)
