@@ -111,8 +111,9 @@ def outside(place):
 
 def test_o31_logs_files_and_processes_outside_have_no_copy(place):
     place.py.secrets.set("bytes", CANARY.encode() + b"\xfe", "o31")
-    place.py.capsules.run("c", "o31", startup=[{"command": "true"}], max_duration="00:00:20",
-                          secrets=[{"secret": "bytes", "mountName": "more"}])
+    second = place.py.capsules.start("c", "o31", secrets=[{"secret": "bytes", "mountName": "more"}])
+    place.py.capsule_runs.wait(second, "ready")
+    place.py.capsule_runs.terminate(second)
     seen = []
     for path in outside(place):
         seen.append(path.name)
