@@ -125,6 +125,7 @@ static void test_str(void)
     CHECK(mt_is_user_name(MT_STR("_svc-1")) && !mt_is_user_name(MT_STR("1a")));
     CHECK_STR(mt_nearest_of(MT_STR("capsule-strat"), names, 3), "capsule-start");
     CHECK_STR(mt_nearest_of(MT_STR("zzzzzz"), names, 3), NULL);
+    CHECK_STR(mt_nearest_of(MT_STR("mtuoh"), (const char *const[]){"mouth", "mutoh"}, 2), "mutoh");
 }
 
 static void test_utf8(void)

@@ -282,6 +282,8 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", p->run_id);
     result = check_ceilings(r, p, err);
     if (result == 0)
+        result = scratch_has_room(r, err);
+    if (result == 0)
         result = open_names(r, p, &s, err);
     if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
         result = start_new(r, p, &s, err);
@@ -290,6 +292,7 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return -1;
     memcpy(ret_id, p->run_id, 37);
     spares_used(r, p->image_digest);
+    scratch_watch(r);
     start_refill_later(r);
     return 0;
 }

@@ -172,7 +172,8 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
         mt_vfs_record vfs;
 
         if (mt_store_vfs_get(req->api->store, &req->user, s->ns.id, s->def.vfs[i].name, &vfs, err) <
-            0)
+                0 ||
+            mt_runs_check_vfs(req->api->runs, &vfs, err) < 0)
             return -1;
         if (!(s->vfs_ids[i] = mt_arena_strdup(req->arena, vfs.id)))
             return mt_fail_oom(err);
@@ -342,9 +343,11 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
     mt_str until = mt_query(req, "until");
     mt_run run = {0};
     bool with_story, there;
+    int64_t after;
     int r;
 
     if (mt_query_bool(req, "story", &with_story, err) < 0 ||
+        mt_query_int(req, "storyAfter", 0, INT64_MAX, 0, &after, err) < 0 ||
         access_run(req->api->store, &req->user, MT_MAY_SEE, id, &run, err) < 0)
         return -1;
     there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
@@ -352,8 +355,8 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         r = mt_reply_not_yet(reply);
     } else {
         if (with_story)
-            (void)mt_run_story(req->api->runs_dirfd, run.id, &story);
-        r = reply_run(reply, status, &run, with_story && story.len ? &story : NULL, err);
+            with_story = mt_run_story(req->api->runs_dirfd, run.id, (uint64_t)after, &story) == 0;
+        r = reply_run(reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);
     return r;
@@ -551,7 +554,7 @@ const mt_route mt_routes_runs[] = {
     {.method = "GET",
      .pattern = "/v1/capsule-runs/{id}",
      .handler = get_run,
-     .query = "until story",
+     .query = "until story storyAfter",
      .flags = MT_ROUTE_WAIT},
     {.method = "POST",
      .pattern = "/v1/capsule-runs/{id}/terminate",

@@ -550,7 +550,7 @@ int mt_store_command_create(mt_store *s, const mt_command_new *command, mt_store
 int mt_store_command_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                     const char *request_digest, mt_command_record *ret,
                                     mt_err **err);
-// One of another run is notFound.
+// One of another run is notFound; run_id NULL: of whatever run.
 int mt_store_command_get(mt_store *s, const char *run_id, const char *id, mt_command_record *ret,
                          mt_err **err);
 // 1: it has not ended, 0: it has (its record and, where it was aborted, why), < 0.
