@@ -5,24 +5,21 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from fake import NOW, Problem  # noqa: E402
-from test_mt import MT, environment, fake, home, mt  # noqa: E402,F401
-from test_python_client import maitento, py  # noqa: E402,F401
+from fake import NOW, Problem
+from paper import MT
+from test_python_client import maitento, py  # noqa: F401
 
 SECRETS = "/v1/namespaces/work/secrets"
 CANARY = "CANARY-7f3a"
 
 
 @pytest.fixture()
-def kept(fake):  # noqa: F811
+def kept(fake):
     """What the server has: name -> bytes."""
     values = {}
 
@@ -68,7 +65,7 @@ def kept(fake):  # noqa: F811
 
 @pytest.mark.parametrize("value", [b"plain", b"with a line\n", b"\n", b"\0\xff\r\n\0", "ünï".encode(), b"x" * 65536],
                          ids=["plain", "line", "only-a-line", "bytes", "text", "most"])
-def test_byte_for_byte_from_standard_input_and_from_a_file(mt, kept, tmp_path, value):  # noqa: F811
+def test_byte_for_byte_from_standard_input_and_from_a_file(mt, kept, tmp_path, value):
     done = mt("secret-create", "a", stdin=value)
     assert kept["a"] == value and "secret a made in namespace work" in done.err and done.out == ""
     assert ("ends with a line break" in done.err) == value.endswith(b"\n")
@@ -79,7 +76,7 @@ def test_byte_for_byte_from_standard_input_and_from_a_file(mt, kept, tmp_path, v
     assert kept["a"] == value
 
 
-def test_refused(mt, kept, tmp_path):  # noqa: F811
+def test_refused(mt, kept, tmp_path):
     assert "empty" in mt("secret-create", "a", code=2).err
     assert "65536 bytes" in mt("secret-create", "a", stdin=b"x" * 65537, code=2).err
     assert "cannot read 'none'" in mt("secret-create", "a", "--file", "none", code=3).err
@@ -91,7 +88,7 @@ def test_refused(mt, kept, tmp_path):  # noqa: F811
     assert kept == {"a": b"1"}
 
 
-def test_list_json_and_delete(mt, kept):  # noqa: F811
+def test_list_json_and_delete(mt, kept):
     made = json.loads(mt("secret-create", "used", "--json", stdin=b"v").out)
     assert set(made) == {"id", "name", "namespace", "dateCreated", "dateUpdated"}
     mt("secret-create", "b", "-q", stdin=b"v")
@@ -103,7 +100,7 @@ def test_list_json_and_delete(mt, kept):  # noqa: F811
     assert "warning: secret 'used' is in use" in done.err and "deleted" in done.err and not kept
 
 
-def test_a_terminal_is_asked_without_echo(kept, environment):  # noqa: F811
+def test_a_terminal_is_asked_without_echo(kept, environment):
     master, slave = pty.openpty()
     with subprocess.Popen([MT, "secret-create", "typed"], env=environment, stdin=slave, stdout=slave,
                           stderr=slave) as p:
@@ -130,7 +127,7 @@ def test_a_terminal_is_asked_without_echo(kept, environment):  # noqa: F811
     assert kept == {"typed": b" two words "} and b"two words" not in seen, seen
 
 
-def test_it_is_nobody_elses_to_see(fake, kept, environment):  # noqa: F811
+def test_it_is_nobody_elses_to_see(fake, kept, environment):
     """Neither arguments nor environment have it while the request is under way."""
     looked = []
 
