@@ -386,6 +386,26 @@ static void test_reaping(void)
     CHECK_STR(output_of("out"), "");
 }
 
+// All at once: more than the way to mt-init holds.
+static void test_many_at_once(void)
+{
+    mt_plan_command list[MT_PLAN_STARTUP_MAX];
+    mt_plan plan = plan_of(list, MT_PLAN_STARTUP_MAX, true);
+    bed_result r;
+
+    for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
+        list[i] = CMD("echo x >> /mnt/data/out; exit 3");
+        list[i].wait = false;
+    }
+    plan.limits.pids = 1024;
+    run_plan(&plan, &r);
+    CHECK_INT(r.end.status, MT_RUN_FINISHED);
+    CHECK_INT(r.startup_ended, MT_PLAN_STARTUP_MAX);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(r.startup_code); i++)
+        CHECK_INT(r.startup_code[i], 3);
+    CHECK_INT(strlen(output_of("out")), 2 * MT_PLAN_STARTUP_MAX);
+}
+
 static void test_deadline(void)
 {
     bed_result r;
@@ -457,6 +477,103 @@ static void test_terminate(void)
     }
 }
 
+// recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
+static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    struct iovec part = {to, len};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+
+    if (h && h->cmsg_type == SCM_RIGHTS && *ret_fd < 0)
+        memcpy(ret_fd, CMSG_DATA(h), sizeof(int));
+    return n;
+}
+
+// The socket of the sign-in listens, and is the capsule's own.
+static void check_api(const mt_frame *f, int api)
+{
+    int listening = 0;
+    socklen_t len = sizeof(listening);
+    uint32_t base = 0;
+
+    CHECK_INT(mt_get_api(f, &base), 0);
+    CHECK_INT(base, BED_UID_BASE);
+    CHECK_INT(getsockopt(api, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len), 0);
+    CHECK_INT(listening, 1);
+}
+
+// Attaches and reads to the end: every record, in order; and how often the sign-in's socket came.
+static int expect_story(int fd)
+{
+    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
+    _cleanup_close_ int api = -1;
+    uint64_t last = 0;
+    bool ended = false;
+    int apis = 0;
+
+    (void)mt_put_attach(&out, 0);
+    CHECK(mt_write_full(fd, out.data, out.len) == 0);
+    while (!ended) {
+        mt_frame f;
+        mt_record rec;
+        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
+
+        if (n == 0) {
+            char *p = mt_buf_reserve(&in, 4096);
+
+            n = receive_with_fd(fd, p, 4096, &api);
+            if (!CHECK(n > 0))
+                break;
+            mt_buf_added(&in, (size_t)n);
+            continue;
+        }
+        if (n > 0 && f.type == MT_FRAME_API) {
+            check_api(&f, api);
+            apis++;
+            mt_buf_consume(&in, (size_t)n);
+            continue;
+        }
+        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
+            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
+            break;
+        CHECK_INT(rec.seq, last + 1);
+        last = rec.seq;
+        ended = rec.type == MT_REC_ENDED;
+        mt_buf_consume(&in, (size_t)n);
+    }
+    return apis;
+}
+
+// Whoever gets in is told the end, however late he comes.
+static void test_late_client(void)
+{
+    mt_plan plan = plan_of(NULL, 0, true);
+    bed_result r;
+    bed_run run;
+    int late = 0;
+
+    for (int i = 0; i < 30; i++) {
+        int fd;
+
+        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
+        CHECK(bed_wait_record(&run, i % 2 ? MT_REC_ENDING : MT_REC_ENDED, 10000));
+        fd = bed_connect(&run); // -1: it has gone by now
+        if (fd >= 0) {
+            late++;
+            CHECK_INT(expect_story(fd), 0);
+            mt_close_fd(&fd);
+        }
+        bed_finish(&run, 8000, &r);
+        CHECK_INT(r.exit_code, 0);
+    }
+    printf("# %d of 30 came in late\n", late);
+}
+
 // One that attaches, terminates and leaves at once, reading nothing, is heard all the same.
 static void test_hasty_client(void)
 {
@@ -489,84 +606,20 @@ static void test_hasty_client(void)
     }
 }
 
-// recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
-static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
-{
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-    struct iovec part = {to, len};
-    struct msghdr m = {.msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = control,
-                       .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
-
-    if (h && h->cmsg_type == SCM_RIGHTS && *ret_fd < 0)
-        memcpy(ret_fd, CMSG_DATA(h), sizeof(int));
-    return n;
-}
-
-// The socket of the sign-in listens, and is the capsule's own.
-static void check_api(const mt_frame *f, int api)
-{
-    int listening = 0;
-    socklen_t len = sizeof(listening);
-    uint32_t base = 0;
-
-    CHECK_INT(mt_get_api(f, &base), 0);
-    CHECK_INT(base, BED_UID_BASE);
-    CHECK_INT(getsockopt(api, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len), 0);
-    CHECK_INT(listening, 1);
-}
-
 // A server that attaches gets every record, then what comes, then the end; and, once, the socket of
 // the sign-in.
 static void test_attach(void)
 {
     mt_plan_command c = CMD("sleep 0.2");
     mt_plan plan = plan_of(&c, 1, true);
-    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
-    _cleanup_close_ int fd = -1, api = -1;
-    uint64_t last = 0;
-    bool ended = false;
-    int apis = 0;
     bed_result r;
     bed_run run;
+    int fd;
 
     CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
     CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
     fd = bed_connect(&run);
-    (void)mt_put_attach(&out, 0);
-    CHECK(mt_write_full(fd, out.data, out.len) == 0);
-    while (!ended) {
-        mt_frame f;
-        mt_record rec;
-        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
-
-        if (n == 0) {
-            char *p = mt_buf_reserve(&in, 4096);
-
-            n = receive_with_fd(fd, p, 4096, &api);
-            if (!CHECK(n > 0))
-                break;
-            mt_buf_added(&in, (size_t)n);
-            continue;
-        }
-        if (n > 0 && f.type == MT_FRAME_API) {
-            check_api(&f, api);
-            apis++;
-            mt_buf_consume(&in, (size_t)n);
-            continue;
-        }
-        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
-            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
-            break;
-        CHECK_INT(rec.seq, last + 1);
-        last = rec.seq;
-        ended = rec.type == MT_REC_ENDED;
-        mt_buf_consume(&in, (size_t)n);
-    }
-    CHECK_INT(apis, 1);
+    CHECK_INT(expect_story(fd), 1);
     mt_close_fd(&fd);
     bed_finish(&run, 2000, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
@@ -864,7 +917,7 @@ int main(int argc, char **argv)
         test_attach,     test_hasty_client,   test_bad_clients, test_supervisor_killed,
         test_isolation,  test_network,        test_files,       test_bad_users,
         test_layers,     test_spoilt_files,   test_late_output, test_privileges,
-        test_tmpfs,      test_killed_init,
+        test_tmpfs,      test_killed_init,    test_late_client, test_many_at_once,
     };
     const char *why;
 
