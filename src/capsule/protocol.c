@@ -187,6 +187,14 @@ int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns)
     return frame_end(b, start);
 }
 
+int mt_put_api(mt_buf *b, uint32_t uid_base)
+{
+    size_t start = frame_begin(b, MT_FRAME_API, 0);
+
+    mt_wire_put_u32(b, uid_base);
+    return frame_end(b, start);
+}
+
 int mt_put_hold(mt_buf *b, bool on)
 {
     size_t start = frame_begin(b, MT_FRAME_HOLD, 0);
@@ -214,14 +222,6 @@ int mt_put_disk_full(mt_buf *b, const char *sentence)
     size_t start = frame_begin(b, MT_FRAME_DISK_FULL, 0);
 
     mt_wire_put_bytes(b, sentence, MT_MIN(strlen(sentence), (size_t)DISK_FULL_MAX));
-    return frame_end(b, start);
-}
-
-int mt_put_api(mt_buf *b, uint32_t uid_base)
-{
-    size_t start = frame_begin(b, MT_FRAME_API, 0);
-
-    mt_wire_put_u32(b, uid_base);
     return frame_end(b, start);
 }
 
@@ -374,6 +374,14 @@ int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_
     return verdict(&r);
 }
 
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_uid_base = mt_wire_get_u32(&r);
+    return verdict(&r);
+}
+
 int mt_get_hold(const mt_frame *f, bool *ret_on)
 {
     mt_wire_reader r = payload(f);
@@ -396,13 +404,5 @@ int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence)
     mt_wire_reader r = payload(f);
 
     *ret_sentence = mt_wire_get_bytes(&r, DISK_FULL_MAX);
-    return verdict(&r);
-}
-
-int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
-{
-    mt_wire_reader r = payload(f);
-
-    *ret_uid_base = mt_wire_get_u32(&r);
     return verdict(&r);
 }

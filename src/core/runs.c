@@ -907,5 +907,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
     }
     mt_run_list_done(&list);
-    return 0;
+    // What a journal has told of a run's end holds before anybody is served: keys that were made
+    // inside it, above all, are refused.
+    return mt_store_settle(runs->options.store, err);
 }

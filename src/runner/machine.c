@@ -474,7 +474,7 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->control_fd);
     mt_close_fd(&m->root_fd);
     mt_close_fd(&m->mounts_fd);
-    mt_close_fd(&m->secrets_fd);
     mt_close_fd(&m->api_fd);
+    mt_close_fd(&m->secrets_fd);
     mt_close_fd(&m->pidfd);
 }

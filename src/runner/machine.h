@@ -45,7 +45,7 @@ typedef struct mt_machine {
 #define MT_MACHINE_INIT                                                                 \
     {                                                                                   \
         .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
-        .secrets_fd = -1, .api_fd = -1,                                                 \
+        .api_fd = -1, .secrets_fd = -1,                                                 \
     }
 
 // A place for secrets: before anything else, as it takes rights that are given up then.

@@ -40,8 +40,8 @@ struct sup_client {
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
-    bool holds;   // the run's commands, as long as it is connected
     bool has_api; // was given the sign-in's socket
+    bool holds;   // the run's commands, as long as it is connected
     sup_client *next;
 };
 

@@ -89,8 +89,8 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.terminated_by = mt_str_of(s->by ? s->by : "");
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
-    sup_hold(s, false);
     mt_close_fd(&s->machine.api_fd);
+    sup_hold(s, false);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
     sup_record(s, &r);

@@ -509,7 +509,7 @@ static void check_api(const mt_frame *f, int api)
     CHECK_INT(listening, 1);
 }
 
-// Attaches and reads to the end: every record, in order.
+// Attaches and reads to the end: every record, in order; and how often the sign-in's socket came.
 static int expect_story(int fd)
 {
     _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);

@@ -8,8 +8,8 @@ import sys
 rows = []
 for path in sorted(sys.argv[2:], key=os.path.basename):
     match = re.fullmatch(r"(\d{4})_([a-z0-9_]+)\.sql", os.path.basename(path))
-    if not match or (rows and int(match[1]) <= rows[-1][0]):
-        sys.exit(f"{path}: migrations are NNNN_name.sql, numbered in their order")
+    if not match or int(match[1]) != len(rows) + 1:
+        sys.exit(f"{path}: migrations are NNNN_name.sql, numbered from 0001 without a gap")
     with open(path, "rb") as file:
         data = file.read()
     text = "".join(f"    {', '.join(str(b) for b in data[i:i + 20])},\n" for i in range(0, len(data), 20))

@@ -492,6 +492,8 @@ int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_ru
 // The same and wait: 0 or 1 as above. [write]
 int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
                             const mt_run_change *change, mt_err **err);
+// Returns when all that was queued before is stored. [write]
+int mt_store_settle(mt_store *s, mt_err **err);
 // Notes who asked for the end; the first stays. 0 noted, 1 ended or noted before. [write]
 int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err);
 // A new longest life, counted from its start. 0 noted, 1 it has ended. [write]

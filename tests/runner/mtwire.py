@@ -21,7 +21,7 @@ SERVICE = 61234
 
 HELLO, INFO, START, STARTED, FAILED, SWEEP, SWEPT, GONE = range(1, 9)
 ATTACH, RECORD, TERMINATE = 32, 33, 34
-API = 48
+API = 56
 STATUSES = ["Starting", "Running", "Finished", "Error"]
 REASONS = ["none", "exited", "signaled", "timeout", "outOfMemory", "terminated", "runEnded", "startFailed",
            "parentEnded", "diskFull", "supervisorLost", "nodeLost"]
