@@ -185,6 +185,8 @@ const char *cli_time(const mt_json *v, const char *name);
 
 // Rounded down to whole MiB or KiB: sizes are printed in the largest unit that divides them.
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT]);
+// A member of limitsReached as people read it: "processes (limits.pids)".
+const char *cli_limit_words(const char *limit);
 
 // A line on stderr that is written over while something goes on; nothing unless stderr is a
 // terminal.
