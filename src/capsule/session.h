@@ -63,18 +63,18 @@ typedef enum mt_session_op {
 
 typedef struct mt_session_request {
     mt_session_op op;
-    bool flag;     // list, delete: recursive; mkdir: parents; move: replace
-    uint16_t limit; // list: entries of a page
+    bool flag;              // list, delete: recursive; mkdir: parents; move: replace
+    uint16_t limit;         // list: entries of a page
     uint16_t columns, rows; // shell
-    mt_str path;   // relative ones begin at the user's home
-    mt_str second; // move: the new path; link: its text; list: cursor
+    mt_str path;            // relative ones begin at the user's home
+    mt_str second;          // move: the new path; link: its text; list: cursor
 } mt_session_request;
 
 // As vfs/vfs.h has them, in its order.
 enum { MT_SESSION_FILE_TYPES = 6 };
 
 typedef struct mt_session_entry {
-    mt_str path; // absolute
+    mt_str path;   // absolute
     mt_str target; // of a link
     bool is_link;
     uint8_t type;

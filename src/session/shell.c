@@ -21,16 +21,16 @@
 enum {
     TYPED_MAX = 256 << 10, // waits for the terminal
     SHOWN_MAX = 256 << 10, // waits for the server
-    DRAIN_MS = 200, // of silence: then a shell that has ended has shown all
-    DRAIN_ALL_MS = 1000, // whatever others go on to show
+    DRAIN_MS = 200,        // of silence: then a shell that has ended has shown all
+    DRAIN_ALL_MS = 1000,   // whatever others go on to show
 };
 
 typedef struct terminal {
     int master;
     int child_fd; // signals of the shell's end
     pid_t pid;
-    bool ended;   // the shell has
-    bool silent;  // nobody has the terminal open any more
+    bool ended;         // the shell has
+    bool silent;        // nobody has the terminal open any more
     int64_t drained_us; // no later than then
     int status;
     mt_buf typed, shown, heard;

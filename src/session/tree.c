@@ -202,8 +202,8 @@ void make_folder(const char *path, bool parents)
 static int open_parent(const char *path, const char **ret_name, bool second)
 {
     const char *slash = strrchr(path, '/');
-    char *parent = slash == path ? mt_asprintf("/")
-                                 : mt_asprintf("%.*s", (int)(slash - path), path);
+    char *parent =
+        slash == path ? mt_asprintf("/") : mt_asprintf("%.*s", (int)(slash - path), path);
     int fd = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     int e = errno;
 
