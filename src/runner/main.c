@@ -38,7 +38,9 @@ static const char usage[] =
     "  --scratch-size SIZE  of a new one (the lesser of 20GiB and a quarter of the free disk)\n"
     "  --scratch-tmpfs      no scratch disk: what runs write is kept in memory\n"
     "  --instance NAME      keeps several installations apart (main)\n"
-    "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
+    "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init); mt-session "
+    "is\n"
+    "                       looked for beside it\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
@@ -220,24 +222,48 @@ static int parse_options(int argc, char **argv, parsed *p)
     return -1;
 }
 
-// Beside the program itself (a build tree has it in src/init), else where it is installed.
-static char *find_init(void)
+// The first of the places, from the folder of `from` on, that can be read.
+static char *find_beside(const char *from, const char *const *places, size_t count)
 {
-    static const char *const places[] = {"mt-init", "../init/mt-init"};
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
+    const char *slash = strrchr(from, '/');
 
-    self[n > 0 ? n : 0] = '\0';
-    slash = strrchr(self, '/');
-    for (size_t i = 0; slash && i < MT_ARRAY_SIZE(places); i++) {
-        char *path = mt_asprintf("%.*s/%s", (int)(slash - self), self, places[i]);
+    for (size_t i = 0; slash && i < count; i++) {
+        char *path = mt_asprintf("%.*s/%s", (int)(slash - from), from, places[i]);
 
         if (path && access(path, R_OK) == 0)
             return path;
         free(path);
     }
-    return mt_str_dup(MT_STR("/usr/lib/maitento/mt-init"));
+    return NULL;
+}
+
+// Beside the program itself (a build tree has it in a folder of its own), else where it is
+// installed.
+static char *find_program(const char *const *places, size_t count, const char *installed)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *found;
+
+    self[n > 0 ? n : 0] = '\0';
+    found = find_beside(self, places, count);
+    return found ? found : mt_str_dup(mt_str_of(installed));
+}
+
+static char *find_init(void)
+{
+    static const char *const places[] = {"mt-init", "../init/mt-init"};
+
+    return find_program(places, MT_ARRAY_SIZE(places), "/usr/lib/maitento/mt-init");
+}
+
+static char *find_session(const char *init)
+{
+    static const char *const places[] = {"mt-session", "../session/mt-session"};
+    char *found = init ? find_beside(init, places, 1) : NULL;
+
+    return found ? found
+                 : find_program(places, MT_ARRAY_SIZE(places), "/usr/lib/maitento/mt-session");
 }
 
 static int read_boot_id(runner *r, mt_err **err)
@@ -329,15 +355,18 @@ static int open_locks(runner *r, mt_err **err)
 static int open_host(runner *r, mt_err **err)
 {
     _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init)) : find_init();
+    _cleanup_free_ char *session = find_session(init);
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
-    if (!init)
+    if (!init || !session)
         return mt_fail_oom(err);
     if (e < 0)
         return mt_fail_errno(err, e, "cannot make the folder of images '%s'", r->o.images);
     if (read_boot_id(r, err) < 0 || open_state(r, err) < 0 || open_locks(r, err) < 0 ||
-        runner_seal_init(init, &r->init_fd, err) < 0 || mt_seccomp_compile(&r->seccomp, err) < 0 ||
+        runner_seal("mt-init", init, &r->init_fd, err) < 0 ||
+        runner_seal("mt-session", session, &r->session_fd, err) < 0 ||
+        mt_seccomp_compile(&r->seccomp, err) < 0 ||
         mt_cgroups_open(&groups, &r->cgroups, err) < 0 || blocks_new(r, &r->blocks, err) < 0)
         return -1;
     r->helpers_fd = mt_cgroups_helpers_fd(r->cgroups);
@@ -410,8 +439,9 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->helpers_fd, &r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,
-                  &r->init_fd,    &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd,   &r->images_fd, &r->vfs_fd,
+                  &r->dev_fd,     &r->init_fd,   &r->null_fd,   &r->ids_fd,
+                  &r->listen_fd,  &r->signal_fd, &r->session_fd};
     bool idle;
 
     server_close_all(r);
@@ -473,6 +503,7 @@ int main(int argc, char **argv)
                 .vfs_fd = -1,
                 .dev_fd = -1,
                 .init_fd = -1,
+                .session_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,

@@ -88,6 +88,7 @@ struct runner {
     int vfs_fd;
     int dev_fd;
     int init_fd;
+    int session_fd;
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -124,8 +125,8 @@ struct runner {
 // the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
 
 // blocks.c: uid blocks, host-wide locks in ids_fd, and their cached id maps.
 int blocks_new(runner *r, blocks **ret, mt_err **err);

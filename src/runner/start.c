@@ -142,6 +142,7 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->seccomp = &r->seccomp;
     s->init_fd = r->init_fd;
     s->dev_fd = r->dev_fd;
+    s->session_fd = r->session_fd;
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;

@@ -61,6 +61,7 @@ static void client_free(sup_client *c)
         }
     }
     s->client_count--;
+    sup_sessions_client_gone(s, c);
     mt_io_remove(c->io);
     mt_close_fd(&c->fd);
     while (c->parcel_count > 0)
@@ -245,6 +246,15 @@ static int extend(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int session(sup_client *c, const mt_frame *f)
+{
+    char user[33], term[65];
+
+    if (mt_get_session(f, user, term) < 0)
+        return -1;
+    return sup_sessions_ask(c->s, c, f->tag, user, term);
+}
+
 // One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
 static ssize_t take_frame(sup_client *c)
 {
@@ -264,6 +274,10 @@ static ssize_t take_frame(sup_client *c)
         r = cancel(c, &f);
     else if (f.type == MT_FRAME_EXTEND)
         r = extend(c, &f);
+    else if (f.type == MT_FRAME_SESSION)
+        r = session(c, &f);
+    else if (f.type == MT_FRAME_SESSION_KILL)
+        r = 0, sup_sessions_kill(c->s, c, f.tag);
     else
         r = -1;
     return r < 0 ? -1 : n;

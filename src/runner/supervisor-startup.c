@@ -376,7 +376,9 @@ void sup_startup_reply(supervisor *s, const mt_init_reply *r)
     sup_command *c = r->token < s->plan->startup_count ? &s->commands[r->token] : NULL;
     _cleanup_buf_ mt_buf why = MT_BUF_INIT(4096);
 
-    if (r->token >= s->plan->startup_count && s->state < SUP_ENDING)
+    if (r->token >= SESSIONS_FIRST && s->state < SUP_ENDING)
+        sup_sessions_reply(s, r);
+    else if (r->token >= s->plan->startup_count && s->state < SUP_ENDING)
         commands_reply(s->sent, r);
     // mt-init is not trusted: about what does not run it has nothing to say.
     if (!c || !c->running || s->state >= SUP_ENDING)
@@ -394,6 +396,7 @@ void sup_startup_reply(supervisor *s, const mt_init_reply *r)
 void sup_startup_abandon(supervisor *s)
 {
     sup_commands_abort(s);
+    sup_sessions_abandon(s);
     for (uint32_t i = 0; i < s->plan->startup_count; i++) {
         mt_record r = {
             .type = MT_REC_STARTUP_ENDED,

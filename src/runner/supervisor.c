@@ -322,6 +322,7 @@ static void machine_ready(supervisor *s)
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
     sup_seal_rights(s);
+    sup_sessions_begin(s);
 }
 
 void sup_started(supervisor *s)
@@ -384,7 +385,10 @@ static int init(supervisor *s)
     if (!s->deadline || !s->teardown || !s->linger)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
-    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
+    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_sessions_init(s) < 0 ||
+                   sup_clients_init(s) < 0
+               ? -1
+               : 0;
 }
 
 static int serve(supervisor *s)
