@@ -37,6 +37,7 @@ typedef struct live {
     mt_buf held;
     int tries;
     mt_frame_conn *conn;
+    struct mt_session *sessions; // core/run-sessions.h
     mt_timer *timer; // next try, or the deadline of a start that the runner never took
 } live;
 
@@ -70,3 +71,7 @@ void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_ask_info(mt_runs *runs);
+// run-sessions.c: a frame of the supervisor's; the connection, or the run itself, is gone.
+void runs_session_frame(live *l, const mt_frame *frame);
+void runs_sessions_lost(live *l);
+void runs_sessions_begin(live *l); // the run can be reached
