@@ -18,6 +18,7 @@ const cli_group cli_groups[] = {
     {"Capsules", cli_capsule_commands},
     {"Runs of capsules", cli_run_commands},
     {"Commands in runs", cli_command_commands},
+    {"Shells in runs", cli_shell_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},

@@ -445,7 +445,8 @@ void mt_session_pause(mt_session *s, bool paused)
         return;
     s->paused = paused;
     if (paused) {
-        mt_timer_stop(s->timer);
+        if (s->told) // how it ended waits for who reads
+            mt_timer_stop(s->timer);
         watch(s);
         return;
     }
