@@ -29,6 +29,10 @@
 //                           server's end of a socket pair. The tag is the server's name for it on
 //                           this connection, with which it ends.
 //       SESSION_KILL        ends the session of that tag
+//       USAGE ->            USAGE: what its commands have written and not yet given up (mt_usage)
+//       HOLD on ->          the same reply; its commands stand still until HOLD off, the end of
+//                           this connection, or 5 s, whichever comes first
+//       DISK_FULL sentence -> the run ends as `diskFull` (no reply: ENDING and ENDED records tell)
 //     A supervisor that has sent the `ended` record waits at most 5 s for the server to close.
 //     When the socket refuses (the supervisor is gone), the journal file has the rest of the story.
 //     Connect through /proc/self/fd/N/sock of the opened folder: a long state path does not fit in
@@ -65,11 +69,14 @@ typedef enum mt_frame_type {
     MT_FRAME_EXTEND = 37, // 36 is kept
     MT_FRAME_CANCEL = 38,
 
-    MT_FRAME_SESSION = 48,
-    MT_FRAME_SESSION_STARTED = 49,
-    MT_FRAME_SESSION_FAILED = 50,
-    MT_FRAME_SESSION_ENDED = 51,
-    MT_FRAME_SESSION_KILL = 52,
+    MT_FRAME_SESSION = 64,
+    MT_FRAME_SESSION_STARTED = 65,
+    MT_FRAME_SESSION_FAILED = 66,
+    MT_FRAME_SESSION_ENDED = 67,
+    MT_FRAME_SESSION_KILL = 68,
+    MT_FRAME_HOLD = 48,
+    MT_FRAME_USAGE = 49,
+    MT_FRAME_DISK_FULL = 50,
 } mt_frame_type;
 
 typedef struct mt_frame {
@@ -113,6 +120,13 @@ typedef struct mt_info {
 
 enum { MT_INFO_NOTICES_MAX = 32, MT_INFO_IMAGES_MAX = 256, MT_INFO_JSON_MAX = 64 << 10 };
 
+// Of the commands of a run, whatever file system they write to. Both are 0 where the kernel does
+// not tell.
+typedef struct mt_usage {
+    uint64_t file_bytes;  // of files in memory that are charged to it
+    uint64_t dirty_bytes; // of these, what is not on its disk yet
+} mt_usage;
+
 // Each appends one whole frame to b and returns 0 or the negative errno of b->failed.
 int mt_put_hello(mt_buf *b, uint32_t tag);
 int mt_put_info(mt_buf *b, uint32_t tag, const mt_info *info);
@@ -128,6 +142,10 @@ int mt_put_terminate(mt_buf *b, const char *by);
 int mt_put_exec(mt_buf *b, mt_str encoded_command);
 int mt_put_cancel(mt_buf *b, const char *command_id, const char *by);
 int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns);
+int mt_put_hold(mt_buf *b, bool on);
+int mt_put_ask_usage(mt_buf *b);
+int mt_put_usage(mt_buf *b, const mt_usage *usage);
+int mt_put_disk_full(mt_buf *b, const char *sentence);
 
 // term: "" for a session that is no shell.
 int mt_put_session(mt_buf *b, uint32_t tag, const char *user, const char *term);
@@ -152,3 +170,6 @@ int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_
 int mt_get_session(const mt_frame *f, char ret_user[33], char ret_term[65]);
 int mt_get_session_ended(const mt_frame *f, bool *ret_run_ended, int *ret_status,
                          mt_str *ret_sentence);
+int mt_get_hold(const mt_frame *f, bool *ret_on);
+int mt_get_usage(const mt_frame *f, mt_usage *ret);            // of a supervisor
+int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence); // at most 1,024 bytes

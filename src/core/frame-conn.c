@@ -210,7 +210,7 @@ int mt_frame_conn_open(mt_loop *loop, const char *path, size_t max_in,
         return -ENOMEM;
     c->max_in = max_in;
     c->in.max = max_in + READ_BYTES;
-    c->out.max = QUEUE_MAX;
+    c->out = (mt_buf)MT_BUF_SECRET_INIT(QUEUE_MAX); // plans with their secrets go through it
     c->events = *events;
     c->data = data;
     c->io = mt_io_add(loop, fd, EPOLLIN, on_io, c);

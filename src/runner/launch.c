@@ -118,7 +118,7 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     mt_record record = {
         .type = MT_REC_RESOURCE_MADE,
@@ -135,6 +135,7 @@ MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources 
     (void)dup2(r->null_fd, 0);
     (void)dup2(r->null_fd, 1);
     close_foreign(s, socket);
+    server_wipe(r);
     if (!p)
         mt_supervisor_spare(s, socket);
     process_name(getpid(), name);
@@ -157,7 +158,7 @@ static pid_t fork_helper(runner *r)
     return r->helpers_fd < 0 ? fork() : mt_sys_clone3(&args);
 }
 
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     pid_t pid = fork_helper(r);
 

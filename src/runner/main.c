@@ -408,7 +408,8 @@ static int begin(runner *r, mt_err **err)
         return mt_fail_oom(err);
     r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
     r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
-    if (!r->refill_timer || !r->spare_timer)
+    r->scratch_timer = mt_timer_new(r->loop, scratch_watch_on_timer, r);
+    if (!r->refill_timer || !r->spare_timer || !r->scratch_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
@@ -417,6 +418,7 @@ static int begin(runner *r, mt_err **err)
     if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
     spares_sweep(r);
+    scratch_watch(r);
     if (server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
@@ -463,6 +465,7 @@ static void end(runner *r)
     mt_timer_free(r->sweep_timer);
     mt_timer_free(r->refill_timer);
     mt_timer_free(r->spare_timer);
+    mt_timer_free(r->scratch_timer);
     mt_loop_free(r->loop);
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);

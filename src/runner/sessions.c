@@ -186,6 +186,26 @@ static void start(supervisor *s, session *e)
     process_gone(s, e);
 }
 
+// The one that has waited longest: new ones are put first.
+static session *first_waiting(supervisor *s)
+{
+    session *found = NULL;
+
+    for (session *e = s->sessions->list; e; e = e->next)
+        if (e->state == WAITING)
+            found = e;
+    return found;
+}
+
+void sup_sessions_go_on(supervisor *s)
+{
+    session *e;
+
+    while (s->state > SUP_MAKING && s->state < SUP_ENDING && sup_may_ask(s) &&
+           (e = first_waiting(s)) != NULL)
+        start(s, e);
+}
+
 int sup_sessions_ask(supervisor *s, sup_client *c, uint32_t tag, const char *user, const char *term)
 {
     session refused = {.client = c, .tag = tag};
@@ -211,18 +231,8 @@ int sup_sessions_ask(supervisor *s, sup_client *c, uint32_t tag, const char *use
     (void)snprintf(e->term, sizeof(e->term), "%s", term);
     s->sessions->list = e;
     s->sessions->live++;
-    if (s->state > SUP_MAKING)
-        start(s, e);
+    sup_sessions_go_on(s);
     return 0;
-}
-
-void sup_sessions_begin(supervisor *s)
-{
-    for (session *e = s->sessions->list, *next; e; e = next) {
-        next = e->next;
-        if (e->state == WAITING)
-            start(s, e);
-    }
 }
 
 void sup_sessions_kill(supervisor *s, sup_client *c, uint32_t tag)

@@ -3,7 +3,7 @@
 // files, or hold a terminal. They are no commands: nothing is stored, nothing waits for them in the
 // queue, and they end with the connection of the server that asked.
 //
-//   WAITING   the machine is being made
+//   WAITING   the machine is being made, or mt-init has enough to do
 //   ASKED     mt-init has been asked for its process
 //   RUNNING   its program runs, the server has its end of the socket
 //   LEFT      it has ended, and others are left in its group (what a shell put in the background)
@@ -27,7 +27,8 @@ int sup_sessions_init(supervisor *s);
 int sup_sessions_ask(supervisor *s, sup_client *c, uint32_t tag, const char *user,
                      const char *term);
 void sup_sessions_kill(supervisor *s, sup_client *c, uint32_t tag);
-void sup_sessions_begin(supervisor *s); // the machine stands
+// Starts what waits: the machine stands, or mt-init takes more.
+void sup_sessions_go_on(supervisor *s);
 // A reply of mt-init about a token of SESSIONS_FIRST or above; it is not trusted.
 void sup_sessions_reply(supervisor *s, const mt_init_reply *r);
 void sup_sessions_client_gone(supervisor *s, const sup_client *c);

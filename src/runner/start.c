@@ -163,7 +163,7 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
-static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
     pid_t pid;
@@ -254,7 +254,7 @@ void start_refill_later(runner *r)
     mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
-static int start_new(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     bool folder = false;
@@ -283,6 +283,8 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", p->run_id);
     result = check_ceilings(r, p, err);
     if (result == 0)
+        result = scratch_has_room(r, err);
+    if (result == 0)
         result = open_names(r, p, &s, err);
     if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
         result = start_new(r, p, &s, err);
@@ -291,6 +293,7 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return -1;
     memcpy(ret_id, p->run_id, 37);
     spares_used(r, p->image_digest);
+    scratch_watch(r);
     start_refill_later(r);
     return 0;
 }

@@ -40,6 +40,7 @@ struct sup_client {
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
+    bool holds; // the run's commands, as long as it is connected
     sup_client *next;
 };
 
@@ -62,6 +63,8 @@ static void client_free(sup_client *c)
     }
     s->client_count--;
     sup_sessions_client_gone(s, c);
+    if (c->holds)
+        sup_hold(s, false);
     mt_io_remove(c->io);
     mt_close_fd(&c->fd);
     while (c->parcel_count > 0)
@@ -255,6 +258,39 @@ static int session(sup_client *c, const mt_frame *f)
     return sup_sessions_ask(c->s, c, f->tag, user, term);
 }
 
+static int usage(sup_client *c)
+{
+    mt_cgroup_memory m;
+
+    (void)mt_cgroup_memory_get(c->s->res->cgroup, &m);
+    return mt_put_usage(&c->out,
+                        &(mt_usage){.file_bytes = m.cache > m.shmem ? m.cache - m.shmem : 0,
+                                    .dirty_bytes = m.dirty});
+}
+
+static int hold(sup_client *c, const mt_frame *f)
+{
+    bool on;
+
+    if (mt_get_hold(f, &on) < 0)
+        return -1;
+    c->holds = on;
+    sup_hold(c->s, on);
+    return on ? usage(c) : 0;
+}
+
+static int disk_full(sup_client *c, const mt_frame *f)
+{
+    _cleanup_free_ char *text = NULL;
+    mt_str sentence;
+
+    if (mt_get_disk_full(f, &sentence) < 0)
+        return -1;
+    text = mt_str_dup(sentence);
+    sup_disk_full(c->s, text ? text : "the disk is full");
+    return 0;
+}
+
 // One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
 static ssize_t take_frame(sup_client *c)
 {
@@ -278,6 +314,12 @@ static ssize_t take_frame(sup_client *c)
         r = session(c, &f);
     else if (f.type == MT_FRAME_SESSION_KILL)
         r = 0, sup_sessions_kill(c->s, c, f.tag);
+    else if (f.type == MT_FRAME_USAGE)
+        r = usage(c);
+    else if (f.type == MT_FRAME_HOLD)
+        r = hold(c, &f);
+    else if (f.type == MT_FRAME_DISK_FULL)
+        r = disk_full(c, &f);
     else
         r = -1;
     return r < 0 ? -1 : n;
@@ -353,17 +395,29 @@ static sup_client *client_new(supervisor *s, int fd)
     return c;
 }
 
-static void on_listen(mt_io *io, uint32_t events, void *data)
+static bool accept_one(supervisor *s)
 {
-    supervisor *s = data;
     int fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd >= 0 && (!may_connect(s, fd) || !client_new(s, fd)))
+        (void)close(fd);
+    return fd >= 0;
+}
+
+static void on_listen(mt_io *io, uint32_t events, void *data)
+{
     (void)io;
     (void)events;
-    if (fd < 0)
-        return;
-    if (!may_connect(s, fd) || !client_new(s, fd))
-        (void)close(fd);
+    (void)accept_one(data);
+}
+
+void sup_clients_last(supervisor *s)
+{
+    mt_io_remove(s->listen_io);
+    s->listen_io = NULL;
+    (void)shutdown(s->res->listen_fd, SHUT_RD);
+    while (accept_one(s))
+        ;
 }
 
 int sup_clients_init(supervisor *s)

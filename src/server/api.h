@@ -157,8 +157,9 @@ typedef struct mt_route {
 enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 << 20 };
 
 // Each routes-*.c has one table, ended by a row without method.
-extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_deploy[], mt_routes_runs[],
-    mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[], mt_routes_system[];
+extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
+    mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
+    mt_routes_system[];
 
 // badField (of that name) unless the run has the user.
 int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,
