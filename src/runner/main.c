@@ -41,6 +41,7 @@ static const char usage[] =
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
     "  --mt PATH            the mt of capsules (mt-capsule beside mt-runner, or in\n"
     "                       /usr/lib/maitento)\n"
+    "  --session PATH       mt-session (beside mt-runner, or /usr/lib/maitento/mt-session)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
@@ -66,6 +67,7 @@ enum {
     OPT_INSTANCE,
     OPT_INIT,
     OPT_MT,
+    OPT_SESSION,
     OPT_CGROUP,
     OPT_LEVEL,
     OPT_SPARES,
@@ -86,6 +88,7 @@ static const struct option long_options[] = {
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"init", required_argument, NULL, OPT_INIT},
     {"mt", required_argument, NULL, OPT_MT},
+    {"session", required_argument, NULL, OPT_SESSION},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"spares", required_argument, NULL, OPT_SPARES},
@@ -175,6 +178,9 @@ static int take_option(int option, const char *value, parsed *p)
         return -1;
     case OPT_MT:
         p->o.mt = value;
+        return -1;
+    case OPT_SESSION:
+        p->o.session = value;
         return -1;
     case OPT_CGROUP:
         return parse_cgroup(value, &p->o.cgroup_mode) ? -1
@@ -317,15 +323,20 @@ static int open_host(runner *r, mt_err **err)
 {
     _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init))
                                           : program_find("mt-init", "../init/", INSTALLED);
+    _cleanup_free_ char *session = r->o.session
+                                       ? mt_str_dup(mt_str_of(r->o.session))
+                                       : program_find("mt-session", "../session/", INSTALLED);
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
-    if (!init)
+    if (!init || !session)
         return mt_fail_oom(err);
     if (e < 0)
         return mt_fail_errno(err, e, "cannot make the folder of images '%s'", r->o.images);
     if (read_boot_id(r, err) < 0 || open_state(r, err) < 0 || open_locks(r, err) < 0 ||
-        runner_seal_init(init, &r->init_fd, err) < 0 || mt_seccomp_compile(&r->seccomp, err) < 0 ||
+        runner_seal("mt-init", init, &r->init_fd, err) < 0 ||
+        runner_seal("mt-session", session, &r->session_fd, err) < 0 ||
+        mt_seccomp_compile(&r->seccomp, err) < 0 ||
         mt_cgroups_open(&groups, &r->cgroups, err) < 0 || blocks_new(r, &r->blocks, err) < 0)
         return -1;
     r->helpers_fd = mt_cgroups_helpers_fd(r->cgroups);
@@ -402,7 +413,7 @@ static void end(runner *r)
 {
     int *fds[] = {&r->helpers_fd, &r->runs_fd,   &r->images_fd, &r->vfs_fd,
                   &r->dev_fd,     &r->init_fd,   &r->mt_fd,     &r->null_fd,
-                  &r->ids_fd,     &r->listen_fd, &r->signal_fd};
+                  &r->ids_fd,     &r->listen_fd, &r->signal_fd, &r->session_fd};
     bool idle;
 
     server_close_all(r);
@@ -456,6 +467,7 @@ int main(int argc, char **argv)
                 .dev_fd = -1,
                 .init_fd = -1,
                 .mt_fd = -1,
+                .session_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,

@@ -37,6 +37,7 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
+    const char *session;
     const char *mt; // of capsules; NULL: where it is installed, if it is
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
@@ -94,6 +95,7 @@ struct runner {
     int dev_fd;
     int init_fd;
     int mt_fd; // the mt of capsules, O_PATH; -1: there is none
+    int session_fd;
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -134,8 +136,8 @@ struct runner {
 // mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
 
 // program.c: programs beside this one, and the copy that capsules get of mt.
 #define INSTALLED "/usr/lib/maitento"

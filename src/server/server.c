@@ -183,6 +183,8 @@ static void job_free(job *j)
 {
     stop_waiting(j);
     mt_follow_free(j->follow);
+    if (j->req.taker)
+        j->req.taker->ops->free(j->req.taker);
     if (j->req.upload_abort)
         j->req.upload_abort(j->req.upload_data);
     reply_done(&j->reply);
@@ -312,6 +314,11 @@ static void answer_error(mt_http_x *x, const mt_err *err, const char *allow)
                           mt_buf_str(&body), body.len);
 }
 
+void mt_answer_error(mt_http_x *x, const mt_err *err)
+{
+    answer_error(x, err, NULL);
+}
+
 // An answer that goes on until what it tells of has ended.
 static void answer_on(mt_http_x *x, job *j, const mt_http_header_line *headers, size_t n)
 {
@@ -338,6 +345,10 @@ static void answer(mt_http_x *x, job *j)
 
     if (j->err) {
         answer_error(x, j->err, NULL);
+        return;
+    }
+    if (j->req.taker) {
+        j->req.taker->ops->begin(j->req.taker, x); // j may be gone
         return;
     }
     if (reply->body.failed) {
@@ -370,6 +381,10 @@ static void handle(mt_http_x *x, job *j)
     _cleanup_err_ mt_err *err = NULL;
     int64_t seconds = 0;
 
+    if (j->req.taker) {
+        j->req.taker->ops->whole(j->req.taker, x);
+        return;
+    }
     if ((j->route->flags & MT_ROUTE_WAIT) &&
         mt_query_int(&j->req, "wait", 0, WAIT_MAX_SECONDS, 0, &seconds, &err) < 0) {
         answer_error(x, err, NULL);
@@ -380,6 +395,21 @@ static void handle(mt_http_x *x, job *j)
         return;
     }
     submit(j);
+}
+
+// Its sender may send it: the body is let in.
+static void admitted(mt_http_x *x, job *j)
+{
+    uint64_t id = j->exchange;
+    mt_http_server *http = j->server->http;
+
+    j->admit = false;
+    if (j->req.taker)
+        j->req.taker->ops->begin(j->req.taker, x); // it lets the body in by itself
+    else
+        mt_http_resume(x);
+    if (mt_http_find(http, id) && j->whole && !mt_http_answered(x))
+        handle(x, j);
 }
 
 // On the loop: a worker is done with j.
@@ -394,10 +424,7 @@ static void on_worked(void *data)
         return;
     }
     if (j->admit && !j->err) {
-        j->admit = false;
-        mt_http_resume(x);
-        if (j->whole)
-            handle(x, j);
+        admitted(x, j);
         return;
     }
     if (j->reply.not_yet && !j->err && !j->req.waited_out) {
@@ -430,6 +457,10 @@ static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
     const char *p = piece;
     _cleanup_err_ mt_err *err = NULL;
 
+    if (j->req.taker) {
+        j->req.taker->ops->piece(j->req.taker, x, piece, len);
+        return;
+    }
     if (j->write_error == 0 && j->req.upload_claim)
         j->write_error = j->req.upload_claim(j->req.upload_data, (uint64_t)j->written + len);
     while (len > 0 && j->write_error == 0) {
