@@ -29,6 +29,8 @@ static const row BASE[] = {
     {"system", mt_step_views, "cannot make the files that tell of the machine"},
     {"users", mt_step_default_user, "cannot make the users of the capsule"},
     {"places", mt_step_places, "cannot make the files of the machine"},
+    {"places", mt_step_program, "cannot put mt into the capsule"},
+    {"places", mt_step_api, "cannot make the socket of the sign-in"},
     {"pivot", mt_step_pivot, "cannot change to the new root"},
     {"seal", mt_step_builder, "cannot start the process that completes the machine"},
     {"seal", mt_step_limits, "cannot set limits of the machine"},
@@ -289,6 +291,7 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
                   .control_fd = move_up(parts->control_fd),
                   .root_fd = -1,
                   .mounts_fd = -1,
+                  .api_fd = -1,
                   .shm_fd = -1,
                   .meminfo_fd = -1,
                   .cpus_fd = -1,
@@ -298,7 +301,7 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
         _exit(1);
     wait_for_go(&b);
     perform(&b, BASE, MT_ARRAY_SIZE(BASE));
-    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.meminfo_fd, b.cpus_fd},
-           MT_REPORT_FDS);
+    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.meminfo_fd, b.cpus_fd, b.api_fd},
+           b.api_fd < 0 ? MT_REPORT_FDS - 1 : MT_REPORT_FDS);
     fail(&b, &INIT, -INIT.perform(&b));
 }

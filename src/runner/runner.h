@@ -37,6 +37,8 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
+    const char *session;
+    const char *mt; // of capsules; NULL: where it is installed, if it is
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
@@ -92,6 +94,8 @@ struct runner {
     int vfs_fd;
     int dev_fd;
     int init_fd;
+    int mt_fd; // the mt of capsules, O_PATH; -1: there is none
+    int session_fd;
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -128,12 +132,21 @@ struct runner {
     unsigned spare_number; // the last one's
 };
 
-// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
-// the scratch disk on the way.
+// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd, dev_fd and
+// mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
+
+// program.c: programs beside this one, and the copy that capsules get of mt.
+#define INSTALLED "/usr/lib/maitento"
+// Beside the program itself (a build tree has it in build_folder), else where it is installed.
+char *program_find(const char *name, const char *build_folder, const char *installed);
+int program_copy(int from, int to, off_t size); // 0, or negative errno
+// A detached, read-only file system with a copy of the file as "mt"; -1 where there is no such file
+// and it need not be there.
+int program_mount(const char *path, bool must_be, int *ret_mount, mt_err **err);
 
 // blocks.c: uid blocks, host-wide locks in ids_fd, and their cached id maps.
 int blocks_new(runner *r, blocks **ret, mt_err **err);
