@@ -86,7 +86,7 @@ def test_lost_supervisor(own):
     link = own.attach(run_id)
     made = mtcommands.send(link, "echo before; sleep 60")
     deadline = time.monotonic() + 10
-    while mtcommands.output(own, run_id, made) != b"before\n":
+    while mtcommands.output(own, run_id, made) != b"before\n" or not mtcommands.events(own, run_id):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.kill(own.supervisor(run_id), signal.SIGKILL)
