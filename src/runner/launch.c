@@ -13,8 +13,8 @@ void resources_init(mt_run_resources *s)
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = -1;
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    s->disk_usage_fd = s->layer_lock_fd = s->layers_fd = s->conf_fd = -1;
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         s->vfs_fds[i] = -1;
@@ -22,13 +22,13 @@ void resources_init(mt_run_resources *s)
 
 void resources_close(mt_run_resources *s)
 {
-    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd,   &s->run_dir_fd,
-                  &s->listen_fd,       &s->journal_read_fd, &s->image_fd,
-                  &s->scratch_fd,      &s->netns_fd,        &s->disk_usage_fd};
+    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd, &s->listen_fd,
+                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd, &s->netns_fd,
+                  &s->disk_usage_fd,   &s->layer_lock_fd, &s->conf_fd};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         mt_close_fd(&s->layer_fds[i]);
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         mt_close_fd(&s->vfs_fds[i]);
@@ -46,7 +46,7 @@ static int compare_fds(const void *a, const void *b)
 // Closes every fd from 3 up that is not the run's.
 static void close_foreign(const mt_run_resources *s, int socket)
 {
-    int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
+    int keep[20 + MT_RUN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
         s->block_lock_fd,
         s->image_userns_fd,
         s->vfs_userns_fd,
@@ -59,12 +59,15 @@ static void close_foreign(const mt_run_resources *s, int socket)
         s->init_fd,
         s->dev_fd,
         s->disk_usage_fd,
+        s->layer_lock_fd,
+        s->layers_fd,
+        s->conf_fd,
         s->journal ? mt_journal_fd(s->journal) : -1,
         socket};
-    size_t count = 14;
+    size_t count = 17;
     unsigned from = 3;
 
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         keep[count++] = s->layer_fds[i];
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         keep[count++] = s->vfs_fds[i];
@@ -132,6 +135,9 @@ MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources 
     (void)prctl(PR_SET_NAME, "mt-supervisor");
     (void)dup2(r->null_fd, 0);
     (void)dup2(r->null_fd, 1);
+    // A builder that is told nothing finds no script, and fails.
+    if (s->builds && layer_conf_write(r, s->builds) < 0)
+        mt_log(MT_LOG_ERROR, "a builder of packages is not told what to do", {"run", s->run_id});
     close_foreign(s, socket);
     if (!p)
         mt_supervisor_spare(s, socket);

@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "capsule/cgroup.h"
 #include "capsule/journal.h"
+#include "capsule/layers.h"
 #include "capsule/plan.h"
 #include "capsule/protocol.h"
 #include "capsule/scratch.h"
@@ -24,7 +25,8 @@ enum {
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
     RUNNER_SPARES = 4,      // machines made ahead for an image, unless --spares says otherwise
     RUNNER_SPARES_MAX = 64,
-    RUNNER_SPARE_IMAGES = 2, // the images that were asked for last
+    RUNNER_SPARE_KINDS = 3, // of image and layer, those that were asked for last
+    RUNNER_BUILDS_MAX = 3,  // layers that are built at once
 };
 
 typedef struct runner_options {
@@ -42,6 +44,8 @@ typedef struct runner_options {
     bool force_tmpfs;
     unsigned spares;
     bool purge;
+    uint64_t layers_size;    // all layers together, when nothing else wants them
+    const char *apt_sources; // a file in place of the host's; NULL: those
 } runner_options;
 
 // Why the janitor writes an `ended` record where there is none.
@@ -71,8 +75,16 @@ typedef struct run {
     struct conn *sweeper; // who asked for a sweep and waits; may be NULL
     uint32_t sweep_tag;
     bool forget;
-    struct spare *spare; // of RUN_SPARE
+    struct spare *spare;       // of RUN_SPARE
+    char layer[MT_LAYER_TEXT]; // that it builds; "": an ordinary run
 } run;
+
+// What spares are made for.
+typedef struct spare_kind {
+    char digest[MT_DIGEST_LEN + 1]; // of the image; "": nothing
+    char layer[MT_LAYER_TEXT];      // "": none
+    int64_t used_ns;
+} spare_kind;
 
 typedef struct conn conn;
 typedef struct janitor janitor;
@@ -86,8 +98,10 @@ struct runner {
     int runs_fd;   // STATE/runs
     int images_fd; // in the private mount namespace, as the next two
     int vfs_fd;
+    int layers_fd;
     int dev_fd;
     int init_fd;
+    int host_mounts_fd; // the host's mount namespace, for asking its apt
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -113,11 +127,11 @@ struct runner {
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
     int64_t spares_paused_ns; // none are made before
-    struct {
-        char digest[MT_DIGEST_LEN + 1];
-        int64_t used_ns;
-    } spare_images[RUNNER_SPARE_IMAGES];
+    spare_kind spare_kinds[RUNNER_SPARE_KINDS];
     unsigned spare_number; // the last one's
+    struct build *builds;
+    mt_timer *layers_timer;
+    char *apt_sources; // what o.apt_sources has; NULL: the host's own
 };
 
 // mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
@@ -150,6 +164,10 @@ int janitor_clean(janitor *j, run *u); // answers through runs_cleaned()
 int janitor_forget(janitor *j, const char *run_id);
 void janitor_ask_netns(janitor *j, unsigned count);
 void janitor_ask_scratch(janitor *j);
+// What a build has written so far; answers through layers_measured().
+void janitor_measure(janitor *j, const char *layer);
+// Layers that were not used for longest, down to limit bytes; and what is being removed.
+void janitor_prune(janitor *j, uint64_t limit);
 int janitor_fd(const janitor *j);
 
 // janitor-work.c: what runs in the janitor's process.
@@ -161,6 +179,11 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
 void janitor_forget_run(runner *r, const char *run_id);
 int janitor_make_netns(void); // fd or negative errno
+
+// janitor-layer.c: makes of a build that is over a layer, or a reason. why: how the builder's
+// journal says that it ended.
+void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_reason reason,
+                            char *why);
 
 // launch.c: forking supervisors, and what they are given.
 void resources_init(mt_run_resources *s);
@@ -179,13 +202,15 @@ typedef struct spare {
     mt_cgroup *cgroup;
     uint64_t subvolume;
     char digest[MT_DIGEST_LEN + 1];
+    char layer[MT_LAYER_TEXT]; // "": none
     dev_t image_dev;
     ino_t image_ino;
     char supervisor[48]; // process_name()
 } spare;
 // Somebody starts a run of that image: it is one to have spares of.
-void spares_used(runner *r, const char *digest);
-run *spares_find(runner *r, const char *digest, int image_fd); // NULL: none
+void spares_used(runner *r, const char *digest, const char *layer);
+// NULL: none. s has the image, and the layer where there is one.
+run *spares_find(runner *r, const char *digest, const mt_run_resources *s);
 void spares_on_timer(mt_timer *t, void *data);
 void spares_died(run *u);     // one by itself: a pause is made before the next
 void spares_free(run *u);     // what only a spare has
@@ -197,6 +222,23 @@ void spares_sweep(runner *r); // at start, with all runs known: what another run
 void start_refill_later(runner *r); // the pools, in a quiet moment
 void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
+// A run that builds a layer, over the layer below (NULL: none).
+int start_build(runner *r, const mt_plan *p, const char *layer, const char *below, mt_err **err);
+
+// layers.c: package layers that are to be built.
+// A run waits for that layer, which the plan's image and packages make.
+int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err);
+void layers_ended(runner *r,
+                  const char *digest); // its builder is gone, and what became of it known
+void layers_measured(runner *r, const char *digest, uint64_t bytes);
+void layers_on_timer(mt_timer *t, void *data);
+void layers_adopt(runner *r); // at start, with all runs known
+void layers_free(runner *r);
+// "the packages A, B could not be installed: WHY"; without packages, of package lists.
+void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why);
+
+// layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
+int layer_conf_write(const runner *r, const char *digest);
 
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);
