@@ -378,7 +378,7 @@ static void remove_gone(int layers_fd)
         (void)closedir(d);
 }
 
-int mt_layers_prune(int layers_fd, uint64_t limit, mt_layers_pruned *ret)
+int mt_layers_prune(int layers_fd, uint64_t limit, unsigned keep_s, mt_layers_pruned *ret)
 {
     _cleanup_free_ one *list = calloc(LAYERS_MAX, sizeof(*list));
     DIR *d = list ? open_list(layers_fd) : NULL;
@@ -397,6 +397,8 @@ int mt_layers_prune(int layers_fd, uint64_t limit, mt_layers_pruned *ret)
     (void)closedir(d);
     qsort(list, count, sizeof(*list), by_use);
     for (size_t i = 0; i < count && (total > limit || limit == 0); i++) {
+        if (keep_s && mt_now_us() - list[i].used_us < keep_s * 1000000LL)
+            break;
         if (!remove_layer(layers_fd, list[i].digest))
             continue;
         total -= list[i].bytes;

@@ -75,5 +75,6 @@ typedef struct mt_layers_pruned {
 } mt_layers_pruned;
 
 // Removes the layers that were not used for longest and are not in use, until all together are at
-// most limit bytes; and what was being removed. May take long.
-int mt_layers_prune(int layers_fd, uint64_t limit, mt_layers_pruned *ret);
+// most limit bytes, but none that was used in the last keep_s seconds; and what was being removed.
+// May take long.
+int mt_layers_prune(int layers_fd, uint64_t limit, unsigned keep_s, mt_layers_pruned *ret);

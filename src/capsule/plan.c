@@ -68,7 +68,7 @@ static int check_names(const mt_plan *p, mt_err **err)
 static int check_packages(const mt_plan *p, mt_err **err)
 {
     if (p->package_count > MT_PLAN_PACKAGES_MAX)
-        return bad(err, "packages", "are more than 256");
+        return bad(err, "packages", "are more than 500");
     for (uint32_t i = 0; i < p->package_count; i++)
         if (!mt_is_package(mt_str_of(p->packages[i])))
             return bad(err, "packages", "have one that is no package name, or NAME=VERSION");

@@ -9,7 +9,7 @@
 
 enum {
     MT_PLAN_BYTES_MAX = 12 << 20, // an encoded plan
-    MT_PLAN_PACKAGES_MAX = 256,
+    MT_PLAN_PACKAGES_MAX = 500,
     MT_PLAN_PACKAGE_MAX = 255, // "NAME=VERSION"
     MT_PLAN_MOUNTS_MAX = 64,
     MT_PLAN_USERS_MAX = 64,

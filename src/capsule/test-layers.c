@@ -105,7 +105,7 @@ static void test_use(void)
     CHECK_INT(mt_layer_open(at, OTHER, &used), 0);
     CHECK_INT(fstat(used.lock_fd, &before), 0);
     build(OTHER, "second", "2");
-    CHECK_INT(mt_layers_prune(at, UINT64_MAX, &pruned), 0);
+    CHECK_INT(mt_layers_prune(at, UINT64_MAX, 0, &pruned), 0);
     CHECK_INT(pruned.layers, 0);
     CHECK_INT(faccessat(used.root_fd, "first", F_OK, 0), 0);
     CHECK_INT(mt_layer_open(at, OTHER, &layer), 0);
@@ -113,11 +113,11 @@ static void test_use(void)
     CHECK_INT(fstat(layer.lock_fd, &after), 0);
     CHECK(before.st_ino != after.st_ino);
     close_layer(&used);
-    CHECK_INT(mt_layers_prune(at, 0, &pruned), 0); // IMAGE goes, and what was replaced
+    CHECK_INT(mt_layers_prune(at, 0, 0, &pruned), 0); // IMAGE goes, and what was replaced
     CHECK_INT(pruned.layers, 1);
     CHECK(!there(IMAGE) && there(OTHER "/root/second"));
     close_layer(&layer);
-    CHECK_INT(mt_layers_prune(at, 0, &pruned), 0);
+    CHECK_INT(mt_layers_prune(at, 0, 0, &pruned), 0);
     CHECK(pruned.layers == 1 && pruned.bytes > 0 && !there(OTHER));
 }
 
@@ -134,7 +134,9 @@ static void test_least_used_goes_first(void)
     CHECK_INT(usleep(20000), 0); // times of files are coarse
     CHECK_INT(mt_layer_open(at, IMAGE, &layer), 0);
     close_layer(&layer);
-    CHECK_INT(mt_layers_prune(at, 100 << 10, &pruned), 0);
+    CHECK_INT(mt_layers_prune(at, 100 << 10, 60, &pruned), 0);
+    CHECK_INT(pruned.layers, 0);
+    CHECK_INT(mt_layers_prune(at, 100 << 10, 0, &pruned), 0);
     CHECK(pruned.layers == 1 && there(IMAGE) && !there(OTHER));
 }
 

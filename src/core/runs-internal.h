@@ -55,6 +55,9 @@ struct mt_runs {
     mt_buf info; // payload of the last INFO frame
     int64_t info_us;
     uint64_t info_asked, info_answered;
+    uint64_t prune_asked, prune_answered;
+    uint32_t pruned_layers;
+    uint64_t pruned_bytes;
     bool runner_there;
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
@@ -70,3 +73,4 @@ void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_ask_info(mt_runs *runs);
+void runs_ask_prune(mt_runs *runs);

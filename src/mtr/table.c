@@ -120,8 +120,8 @@ static const mt_prop capsule_items[] = {
      .unique = true,
      .rule = mt_rule_packages,
      .doc =
-         "Debian packages to install beside those of the image, each `name` or "
-         "`name=version`. (Not in this version yet: such a capsule deploys, but does not start.)"},
+         "Debian packages to install beside those of the image, each `name` or `name=version`; "
+         "installed by the first start that asks for them."},
     {.name = "users",
      .type = MT_PROP_LIST,
      .item = &user_item,

@@ -45,6 +45,8 @@ typedef struct answer {
     mt_layers_pruned pruned;
 } answer;
 
+enum { KEEP_S = 60 }; // a layer that was just made is there for whom it was made
+
 struct janitor {
     runner *r;
     pid_t pid;
@@ -112,7 +114,8 @@ static void do_job(runner *r, int fd, const job *j)
         answer_with(fd, &a, -1);
         break;
     case JOB_PRUNE:
-        a.result.result = mt_layers_prune(r->layers_fd, j->limit, &a.pruned);
+        a.bytes = j->limit;
+        a.result.result = mt_layers_prune(r->layers_fd, j->limit, j->limit ? KEEP_S : 0, &a.pruned);
         answer_with(fd, &a, -1);
         break;
     case JOB_SCRATCH:
@@ -236,6 +239,8 @@ static void on_answer(mt_io *io, uint32_t events, void *data)
             mt_close_fd(&fd);
         if (a.type == JOB_CLEAN)
             runs_cleaned(j->r, a.run_id, a.result);
+        if (a.type == JOB_PRUNE && a.bytes == 0) // all that could go: somebody asked for it
+            server_pruned(j->r, &a.pruned);
         if (a.type == JOB_MEASURE)
             layers_measured(j->r, a.layer, a.bytes);
     }

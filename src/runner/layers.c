@@ -384,6 +384,36 @@ void layers_on_timer(mt_timer *t, void *data)
         mt_timer_in_ms(t, WATCH_MS);
 }
 
+// --- pruning -------------------------------------------------------------------------------------
+
+enum { PRUNE_LOOK_MS = 20, PRUNE_LOOKS = 100 };
+
+// A machine made ahead uses its layer until its supervisor is dead.
+static bool spares_are_dying(const runner *r)
+{
+    for (const run *u = r->runs; u; u = u->next)
+        if (u->state == RUN_CLEANING && u->pidfd >= 0)
+            return true;
+    return false;
+}
+
+void layers_on_prune_timer(mt_timer *t, void *data)
+{
+    runner *r = data;
+
+    if (spares_are_dying(r) && r->prune_looks++ < PRUNE_LOOKS)
+        mt_timer_in_ms(t, PRUNE_LOOK_MS);
+    else
+        janitor_prune(r->janitor, 0);
+}
+
+void layers_prune(runner *r)
+{
+    spares_drop_layered(r);
+    r->prune_looks = 0;
+    mt_timer_at(r->prune_timer, 0);
+}
+
 // --- another runner's ----------------------------------------------------------------------------
 
 typedef struct request {

@@ -431,7 +431,8 @@ static int begin(runner *r, mt_err **err)
     r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
     r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
     r->layers_timer = mt_timer_new(r->loop, layers_on_timer, r);
-    if (!r->refill_timer || !r->spare_timer || !r->layers_timer)
+    r->prune_timer = mt_timer_new(r->loop, layers_on_prune_timer, r);
+    if (!r->refill_timer || !r->spare_timer || !r->layers_timer || !r->prune_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
@@ -488,6 +489,7 @@ static void end(runner *r)
     mt_timer_free(r->refill_timer);
     mt_timer_free(r->spare_timer);
     mt_timer_free(r->layers_timer);
+    mt_timer_free(r->prune_timer);
     layers_free(r);
     free(r->apt_sources);
     mt_loop_free(r->loop);

@@ -130,7 +130,8 @@ struct runner {
     spare_kind spare_kinds[RUNNER_SPARE_KINDS];
     unsigned spare_number; // the last one's
     struct build *builds;
-    mt_timer *layers_timer;
+    mt_timer *layers_timer, *prune_timer;
+    unsigned prune_looks;
     char *apt_sources; // what o.apt_sources has; NULL: the host's own
 };
 
@@ -212,11 +213,12 @@ void spares_used(runner *r, const char *digest, const char *layer);
 // NULL: none. s has the image, and the layer where there is one.
 run *spares_find(runner *r, const char *digest, const mt_run_resources *s);
 void spares_on_timer(mt_timer *t, void *data);
-void spares_died(run *u);     // one by itself: a pause is made before the next
-void spares_free(run *u);     // what only a spare has
-void spares_drop(run *u);     // it is of no more use
-void spares_end(runner *r);   // all of them, now
-void spares_sweep(runner *r); // at start, with all runs known: what another runner's left
+void spares_died(run *u);            // one by itself: a pause is made before the next
+void spares_free(run *u);            // what only a spare has
+void spares_drop(run *u);            // it is of no more use
+void spares_drop_layered(runner *r); // those that have a package layer
+void spares_end(runner *r);          // all of them, now
+void spares_sweep(runner *r);        // at start, with all runs known: what another runner's left
 
 // start.c
 void start_refill_later(runner *r); // the pools, in a quiet moment
@@ -232,6 +234,9 @@ void layers_ended(runner *r,
                   const char *digest); // its builder is gone, and what became of it known
 void layers_measured(runner *r, const char *digest, uint64_t bytes);
 void layers_on_timer(mt_timer *t, void *data);
+// Removes all layers that nobody uses, those of machines made ahead, too; server_pruned() tells.
+void layers_prune(runner *r);
+void layers_on_prune_timer(mt_timer *t, void *data);
 void layers_adopt(runner *r); // at start, with all runs known
 void layers_free(runner *r);
 // "the packages A, B could not be installed: WHY"; without packages, of package lists.
@@ -264,6 +269,7 @@ bool folder_closed(int folder_fd); // the journal's last record is `closed`
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
+void server_pruned(runner *r, const mt_layers_pruned *what); // to those who asked
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
 // Binds the socket while host paths are seen; servers are let in later.

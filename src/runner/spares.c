@@ -287,6 +287,18 @@ void spares_drop(run *u)
         runs_clean(u);
 }
 
+void spares_drop_layered(runner *r)
+{
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
+        if (r->spare_kinds[i].layer[0])
+            r->spare_kinds[i].digest[0] = '\0';
+    for (run *u = r->runs, *next; u; u = next) {
+        next = u->next;
+        if (u->state == RUN_SPARE && u->spare->layer[0])
+            spares_drop(u);
+    }
+}
+
 static void end_one(runner *r, run *u)
 {
     siginfo_t info;

@@ -214,6 +214,29 @@ def test_o30_listed_twice_is_once(own, ns):
     assert own.run(ns, "c", seconds=90)["status"] == "Finished"
 
 
+# ---- space ----
+
+def test_image_prune_removes_what_no_run_uses(own, ns):
+    own.capsule(ns, [], name="used", packages=["hello-tool"], maxDuration="00:02:00", **SMALL)
+    used = own.get(own.start(ns, "used"), until="ready", seconds=90)
+    install(own, ns, ["needs-hello"])
+    answer = own.call("POST", "/v1/images/prune")
+    assert answer["layersRemoved"] >= 2 and answer["bytesFreed"] > 0
+    assert len(own.whole()) == 1, own.whole()
+    assert own.call("POST", "/v1/images/prune")["layersRemoved"] == 0
+    own.terminate(used)
+    own.get(used)
+    assert own.call("POST", "/v1/images/prune")["layersRemoved"] == 1 and own.whole() == []
+    run = install(own, ns, ["needs-hello"], "hello-tool")
+    assert run["status"] == "Finished" and own.built(run)
+
+
+def test_image_prune_is_for_administrators(own):
+    own.call("POST", "/v1/users", {"name": "plain"}, 201)
+    key = own.call("POST", "/v1/keys", {"name": "plain", "user": "plain"}, 201)["key"]
+    assert own.error("POST", "/v1/images/prune", headers={"Authorization": f"Bearer {key}"})[0] in (403, 404)
+
+
 # ---- at once, and with crashes ----
 
 def test_o30_ten_at_once_install_once(other, mirror):

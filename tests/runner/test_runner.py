@@ -211,7 +211,7 @@ def test_other_forms_of_the_host(options):
     ({"run_id": "x" * 36}, "badField", "run id"),
     ({"deadline_ns": 1}, "startFailed", "time was over"),
     ({"packages": ["-oX=Y"]}, "badField", "packages"),
-    ({"packages": ["jq"] * 257}, "badRequest", "malformed"),
+    ({"packages": ["jq"] * 501}, "badRequest", "malformed"),
     ({"version": 9}, "badRequest", "malformed"),
 ])
 def test_refused_plans_leave_nothing(runner, members, code, says):
