@@ -11,17 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from conftest import debian_is_there
 import mtserver
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [p for p in sorted((ROOT / "docs" / "guide").glob("*.md"))
          if "```console" in p.read_text(encoding="utf-8")]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.S | re.M)
-
-
-def debian_is_there():
-    command = "curl -sSf --max-time 10 -o /dev/null http://deb.debian.org/debian/dists/bookworm/InRelease"
-    return subprocess.run(command, shell=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def pattern(expected):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import Api
+from conftest import Api, debian_is_there
 import mtserver
 import repo
 
@@ -351,11 +351,6 @@ def test_o30_no_such_host(tmp_path):
 
 
 # ---- Debian's own ----
-
-def debian_is_there():
-    command = "curl -sSf --max-time 10 -o /dev/null http://deb.debian.org/debian/dists/bookworm/InRelease"
-    return subprocess.run(command, shell=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
-
 
 @pytest.mark.skipif(not debian_is_there(), reason="needs Debian's archive")
 def test_a31_o30_packages_of_debian(api):
