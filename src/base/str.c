@@ -129,25 +129,32 @@ bool mt_is_package(mt_str s)
 
 enum { NEAREST_MAX = 64 };
 
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+// Letters added, lost, changed, or two neighbours swapped: each counts one.
 static size_t distance(mt_str a, const char *b, size_t blen)
 {
-    size_t row[NEAREST_MAX + 1];
+    size_t rows[3][NEAREST_MAX + 1];
 
     for (size_t j = 0; j <= blen; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a.len; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= blen; j++) {
-            bool same = tolower((unsigned char)a.data[i - 1]) == tolower((unsigned char)b[j - 1]);
-            size_t cost = diagonal + (same ? 0 : 1);
+            bool same = same_letter(a.data[i - 1], b[j - 1]);
 
-            diagonal = row[j];
-            row[j] = MT_MIN(cost, MT_MIN(row[j], row[j - 1]) + 1);
+            row[j] = MT_MIN(above[j - 1] + (same ? 0 : 1), MT_MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a.data[i - 1], b[j - 2]) &&
+                same_letter(a.data[i - 2], b[j - 1]))
+                row[j] = MT_MIN(row[j], above2[j - 2] + 1);
         }
     }
-    return row[blen];
+    return rows[a.len % 3][blen];
 }
 
 const char *mt_nearest(mt_str word, const char *(*next)(size_t i, void *data), void *data)

@@ -42,7 +42,8 @@ bool mt_is_package_version(mt_str s);
 bool mt_is_package(mt_str s);
 mt_str mt_package_name_of(mt_str s); // what is before the '='
 
-// The candidate nearest to word by edit distance, when near enough to be what was meant (at most a
-// third of its length, at least 1); NULL otherwise. next(i) gives candidate i, NULL at the end.
+// The candidate nearest to word by edit distance (a swap of neighbours is one edit), when near
+// enough to be what was meant (at most a third of its length, at least 1); NULL otherwise. next(i)
+// gives candidate i, NULL at the end.
 const char *mt_nearest(mt_str word, const char *(*next)(size_t i, void *data), void *data);
 const char *mt_nearest_of(mt_str word, const char *const *names, size_t count);

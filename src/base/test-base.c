@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -56,6 +57,46 @@ static void test_buf(void)
     CHECK_STR(mt_buf_str(&b), "abc");
 }
 
+// No byte of what it held is left in memory that it has given back, or moved out of.
+static void test_wiped(void)
+{
+    static const char MARK[] = "mark-of-a-secret";
+    mt_buf b = MT_BUF_SECRET_INIT(1 << 20);
+    char *seen;
+
+    CHECK_INT(mt_buf_adds(&b, MARK), 0);
+    seen = b.data;
+    mt_buf_consume(&b, 5);
+    CHECK_STR(mt_buf_str(&b), MARK + 5);
+    CHECK(memchr(seen + b.len, 'e', sizeof(MARK) - b.len) == NULL);
+    mt_buf_clear(&b);
+    CHECK(memchr(seen, 'e', sizeof(MARK)) == NULL);
+    for (int i = 0; i < 1000; i++)
+        (void)mt_buf_adds(&b, MARK);
+    CHECK_INT(b.len, 1000 * strlen(MARK));
+    CHECK(memcmp(b.data + 999 * strlen(MARK), MARK, sizeof(MARK)) == 0);
+    mt_buf_done(&b);
+    CHECK(b.data == NULL && b.wipe);
+}
+
+static void test_base64(void)
+{
+    static const char *const BAD[] = {"a", "ab=", "ab==x", "a===", "ab cd", "aQ=", "aR==", "ab=c"};
+    mt_str bytes = MT_STR("\0\xff\020ab\n");
+    char out[64];
+    size_t len = 0;
+
+    for (size_t n = 0; n <= bytes.len; n++) {
+        _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
+
+        CHECK_INT(mt_base64_encode((mt_str){bytes.data, n}, &b), 0);
+        CHECK(mt_base64_decode((mt_str){mt_buf_str(&b), b.len}, out, &len) && len == n);
+        CHECK(memcmp(out, bytes.data, n) == 0);
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(BAD); i++)
+        CHECK(!mt_base64_decode(mt_str_of(BAD[i]), out, &len));
+}
+
 static void test_arena(void)
 {
     _cleanup_arena_ mt_arena *a = mt_arena_new(100000);
@@ -85,6 +126,7 @@ static void test_str(void)
     CHECK(mt_is_user_name(MT_STR("_svc-1")) && !mt_is_user_name(MT_STR("1a")));
     CHECK_STR(mt_nearest_of(MT_STR("capsule-strat"), names, 3), "capsule-start");
     CHECK_STR(mt_nearest_of(MT_STR("zzzzzz"), names, 3), NULL);
+    CHECK_STR(mt_nearest_of(MT_STR("mtuoh"), (const char *const[]){"mouth", "mutoh"}, 2), "mutoh");
 }
 
 static void test_utf8(void)
@@ -318,6 +360,8 @@ int main(void)
     mt_log_init("test-base", MT_LOG_WARNING);
     test_err();
     test_buf();
+    test_wiped();
+    test_base64();
     test_arena();
     test_str();
     test_utf8();

@@ -21,6 +21,7 @@ typedef struct cg_limit_ops {
     int (*pids)(int group_fd, uint64_t count);
     int (*cpu)(int group_fd, uint32_t milli);
     void (*count)(int group_fd, cg_controller which, mt_cgroup_counters *ret);
+    void (*memory_now)(int group_fd, mt_cgroup_memory *ret);
 } cg_limit_ops;
 
 enum { CG_V1_MAX = 4 }; // hierarchies of v1 that matter
@@ -34,6 +35,12 @@ int cg_write_u64(int dirfd, const char *file, uint64_t value);
 int cg_read(int dirfd, const char *file, char *out, size_t size); // bytes, NUL behind
 // Number behind "key " at the start of a line of the file; a NULL key: the file's only number.
 bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret);
+// Several such numbers of one file at once; those that are missing are left as they are.
+typedef struct cg_number {
+    const char *key;
+    uint64_t *value;
+} cg_number;
+void cg_read_numbers(int dirfd, const char *file, const cg_number *wanted, size_t count);
 // Calls fn for each process in the group and all below it: 0, the first non-zero answer of fn, or
 // negative errno.
 int cg_each_process(int group_fd, int (*fn)(pid_t pid, void *data), void *data);

@@ -396,3 +396,26 @@ uint64_t mt_cgroup_oom_kills(mt_cgroup *g)
             cg_limit_v1.count(g->v1[i].cmds_fd, CG_MEMORY, &c);
     return c.oom_kills;
 }
+
+// The folder with the run's memory limit, or -1.
+static int memory_dir(const mt_cgroup *g, bool *ret_v2)
+{
+    *ret_v2 = g->track_v2 && (g->limited & (1u << CG_MEMORY));
+    if (*ret_v2)
+        return g->cmds_fd;
+    for (size_t i = 0; i < g->v1_count; i++)
+        if (g->v1[i].controllers & (1u << CG_MEMORY))
+            return g->v1[i].cmds_fd;
+    return -1;
+}
+
+bool mt_cgroup_memory_get(mt_cgroup *g, mt_cgroup_memory *ret)
+{
+    bool v2;
+    int fd = memory_dir(g, &v2);
+
+    *ret = (mt_cgroup_memory){0};
+    if (fd >= 0)
+        (v2 ? &cg_limit_v2 : &cg_limit_v1)->memory_now(fd, ret);
+    return fd >= 0;
+}

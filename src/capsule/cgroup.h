@@ -126,5 +126,15 @@ typedef struct mt_cgroup_counters {
 void mt_cgroup_counters_get(mt_cgroup *cg, mt_cgroup_counters *ret);
 uint64_t mt_cgroup_oom_kills(mt_cgroup *cg); // that one alone
 
+typedef struct mt_cgroup_memory { // of the commands of a run, in bytes; what is not known is 0
+    uint64_t used;
+    uint64_t cache; // of files, those of tmpfs included
+    uint64_t shmem; // these
+    uint64_t dirty; // of files, not on their disk yet
+    uint64_t active_anon, inactive_anon, active_file, inactive_file;
+} mt_cgroup_memory;
+// False where no memory controller is there.
+bool mt_cgroup_memory_get(mt_cgroup *cg, mt_cgroup_memory *ret);
+
 // Kills, waits and removes all groups of that name; nothing there is fine. -ETIMEDOUT.
 int mt_cgroups_sweep(mt_cgroups *cgs, const char *place, int64_t deadline_ns);

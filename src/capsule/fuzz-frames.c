@@ -15,6 +15,7 @@ static void read_all(const mt_frame *f)
     uint32_t layers;
     uint64_t seq;
     int64_t ms, ns;
+    mt_usage usage;
 
     (void)mt_get_info(f, &info, a);
     (void)mt_get_run_id(f, id);
@@ -25,6 +26,9 @@ static void read_all(const mt_frame *f)
     (void)mt_get_terminate(f, &text);
     (void)mt_get_cancel(f, id, &text);
     (void)mt_get_extend(f, &ms, &ns);
+    (void)mt_get_hold(f, &forget);
+    (void)mt_get_usage(f, &usage);
+    (void)mt_get_disk_full(f, &text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

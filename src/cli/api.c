@@ -380,13 +380,13 @@ int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
 {
     if (mt_streq(word, "@last"))
         return last_run(c, ret, err);
-    if (!word[0] || word[0] == '@' || strchr(word, '/'))
-        return cli_usage(
-            c, err,
-            "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
-            word);
-    if (!mt_is_id(mt_str_of(word)) && api_is_ending(word))
+    if (mt_is_id(mt_str_of(word))) {
+        *ret = xstrdup(word);
+        return 0;
+    }
+    if (api_is_ending(word))
         return run_by_ending(c, word, ret, err);
-    *ret = xstrdup(word); // the server says what is wrong with it
-    return 0;
+    return cli_usage(
+        c, err, "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
+        word);
 }

@@ -39,7 +39,7 @@ typedef struct cli_command {
 } cli_command;
 
 typedef struct cli_group {
-    const char *title;
+    const char *title; // "": goes on the one before
     const cli_command *commands;
 } cli_group;
 
@@ -47,8 +47,8 @@ extern const cli_group cli_groups[]; // title NULL at the end
 extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
     cli_vfs_commands[], cli_file_commands[], cli_copy_commands[], cli_project_commands[],
-    cli_capsule_commands[], cli_run_commands[], cli_command_commands[], cli_image_commands[],
-    cli_doctor_commands[], cli_help_commands[];
+    cli_fmt_commands[], cli_capsule_commands[], cli_run_commands[], cli_command_commands[],
+    cli_logs_commands[], cli_image_commands[], cli_doctor_commands[], cli_help_commands[];
 
 const cli_command *cli_command_find(const char *name);
 const char *cli_command_nearest(const char *name);
@@ -155,8 +155,9 @@ void cli_note(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
 void cli_warn(const cli *c, const char *fmt, ...) MT_PRINTF(2, 3);
 // Text from outside for a terminal: control characters other than newline and tab become '?'.
 void cli_print_clean(FILE *to, const char *text, size_t len);
-void cli_print_flat(FILE *to, const char *text);    // newlines and tabs become '?', too
-int cli_print_json(const mt_json *v, mt_err **err); // pretty, on stdout
+void cli_print_flat(FILE *to, const char *text);        // newlines and tabs become '?', too
+int cli_print_json(const mt_json *v, mt_err **err);     // pretty, on stdout
+mt_json *cli_json_base64(const void *data, size_t len); // a string
 void cli_print_error(const cli *c, const mt_err *err);
 
 // A table: cells are copied; NULL is "". The header is shown on a terminal only.

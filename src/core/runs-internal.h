@@ -8,6 +8,7 @@
 #include "capsule/journal.h"
 #include "core/frame-conn.h"
 #include "core/run-commands.h"
+#include "core/vfs-watch.h"
 
 #include <pthread.h>
 
@@ -36,6 +37,7 @@ typedef struct live {
     uint64_t reading_seq;
     mt_buf held;
     int tries;
+    int starts; // how often the runner was sent it
     mt_frame_conn *conn;
     mt_timer *timer; // next try, or the deadline of a start that the runner never took
 } live;
@@ -44,6 +46,7 @@ struct mt_runs {
     mt_runs_options options;
     char *runner_socket;
     mt_tail_reader *tails;
+    mt_vfs_watch *watch;
     live *buckets[RUNS_BUCKETS];
     mt_frame_conn *runner;
     mt_timer *runner_timer;
@@ -62,6 +65,7 @@ struct mt_runs {
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
     uint64_t memory_cap, disk_cap; // 0: not known yet
+    uint64_t disk_free; // of the scratch disk; the runner tells when it crosses the floor
 };
 
 // The loop's thread alone.
@@ -74,3 +78,8 @@ void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_ask_info(mt_runs *runs);
 void runs_ask_prune(mt_runs *runs);
+// runs-disk.c: what runs write into file systems.
+int runs_watch_disk(mt_runs *runs, mt_err **err);
+void runs_told_usage(live *l, const mt_frame *frame);
+// Of a run whose plan is not at hand.
+void runs_watch_mounts(live *l, const mt_run *run, const mt_capsule_def *def);

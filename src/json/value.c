@@ -67,6 +67,20 @@ mt_json *mt_json_unref(mt_json *v)
     return NULL;
 }
 
+static void wipe_text(mt_json *v)
+{
+    if (v && v->kind == MT_JSON_STRING && !v->constant &&
+        __atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) == 1)
+        explicit_bzero(json_text_of(v)->data, json_text_of(v)->len);
+}
+
+void mt_json_wipe(mt_json *v)
+{
+    wipe_text(v);
+    for (size_t i = 0; v && v->kind == MT_JSON_OBJECT && i < json_box_of(v)->count; i++)
+        wipe_text(json_box_of(v)->members[i].value);
+}
+
 // --- names of an object ---
 
 static uint64_t hash_key[2];

@@ -76,6 +76,7 @@ void commands_free(commands *cs)
     free_list(cs->live);
     seen_free(cs->seen);
     free(cs->left);
+    room_done(cs);
     mt_close_fd(&cs->out_dir_fd);
     free(cs);
 }
@@ -170,6 +171,8 @@ static void forget(command *c)
 {
     unlink_live(c);
     c->of->ended--;
+    for (size_t i = 0; i < MT_ARRAY_SIZE(c->streams); i++)
+        room_left(c->of, &c->streams[i].spool);
     if (c->has_group)
         remove_group(c->of, c->number);
     command_free(c);
@@ -510,7 +513,8 @@ static void move_queue(commands *cs)
         return;
     cs->moving = true;
     while (cs->is_open && !cs->aborted && !cs->blocked && cs->queue &&
-           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX))) {
+           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX)) &&
+           cs->host.may_ask(cs->host.data)) {
         command *c = cs->queue;
 
         unlink_queued(c);
@@ -631,6 +635,11 @@ void commands_cancel(commands *cs, const char *id, mt_str by)
 void commands_open(commands *cs)
 {
     cs->is_open = true;
+    move_queue(cs);
+}
+
+void commands_go_on(commands *cs)
+{
     move_queue(cs);
 }
 

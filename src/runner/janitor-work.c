@@ -15,6 +15,7 @@
 enum { EMPTY_MS = 10000 };
 
 typedef struct story {
+    bool begun; // its supervisor has written something of its own
     bool ended, closed;
     char scratch[MT_PLACE_SIZE], cgroup[MT_PLACE_SIZE]; // names; "": none
     int block;
@@ -53,6 +54,7 @@ static int read_story(int folder_fd, story *ret)
     while (mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
         if (record.type == MT_REC_ENDED)
             take_end(&record.ended, ret);
+        ret->begun |= record.type != MT_REC_BOOT && record.type != MT_REC_RESOURCE_MADE;
         ret->closed |= record.type == MT_REC_CLOSED;
         if (record.type != MT_REC_RESOURCE_MADE)
             continue;
@@ -159,7 +161,10 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
     if (s.layer[0] && !s.closed && r->layers_fd >= 0) // a purge has none
         janitor_conclude_layer(r, s.layer, s.built, s.ended ? s.reason : MT_END_SUPERVISOR_LOST,
                                s.why);
-    if (!s.closed)
+    ret.unbegun = lost == LOST_RUNNER && !s.begun;
+    if (ret.unbegun)
+        folder_remove(r, run_id);
+    else if (!s.closed)
         write_end(folder, &s, lost, &ret);
     return ret;
 }

@@ -119,7 +119,7 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     mt_record record = {
         .type = MT_REC_RESOURCE_MADE,
@@ -135,6 +135,7 @@ MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources 
     (void)prctl(PR_SET_NAME, "mt-supervisor");
     (void)dup2(r->null_fd, 0);
     (void)dup2(r->null_fd, 1);
+    server_wipe(r);
     // A builder that is told nothing finds no script, and fails.
     if (s->builds && layer_conf_write(r, s->builds) < 0)
         mt_log(MT_LOG_ERROR, "a builder of packages is not told what to do", {"run", s->run_id});
@@ -161,7 +162,7 @@ static pid_t fork_helper(runner *r)
     return r->helpers_fd < 0 ? fork() : mt_sys_clone3(&args);
 }
 
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     pid_t pid = fork_helper(r);
 

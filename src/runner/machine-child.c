@@ -40,6 +40,7 @@ static const row INIT = {"seal", mt_step_init, "cannot execute mt-init"};
 static const row IDENTITY[] = {
     {"mounts", mt_step_shm, "cannot set up /dev/shm"},
     {"mounts", mt_step_mounts, "cannot mount the file systems of the capsule"},
+    {"mounts", mt_step_secrets, "cannot mount the secrets of the capsule"},
     {"files", mt_step_files, "cannot write the files of the machine"},
     {"users", mt_step_users, "cannot make the users of the capsule"},
     {"names", mt_step_names, "cannot set the name of the machine"},
@@ -161,7 +162,7 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t max)
 
 static bool receive_identity(mt_build *b, mt_identity *id)
 {
-    char control[CMSG_SPACE(sizeof(int) * MT_PLAN_MOUNTS_MAX)] __attribute__((aligned(8)));
+    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))] __attribute__((aligned(8)));
     struct iovec vec = {id, sizeof(*id)};
     struct msghdr msg = {.msg_iov = &vec,
                          .msg_iovlen = 1,
@@ -172,8 +173,8 @@ static bool receive_identity(mt_build *b, mt_identity *id)
     do {
         n = recvmsg(b->report_fd, &msg, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(*id) &&
-           take_fds(&msg, b->vfs_fds, MT_PLAN_MOUNTS_MAX) == id->mount_count;
+    return n == (ssize_t)sizeof(*id) && take_fds(&msg, b->vfs_fds, MT_ARRAY_SIZE(b->vfs_fds)) ==
+                                            id->mount_count + id->has_secrets;
 }
 
 // The control socket above all: its end is the end of mt-init.

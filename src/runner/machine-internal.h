@@ -22,12 +22,13 @@ typedef struct mt_machine_message {
 } mt_machine_message;
 
 // One packet to the builder: what the run is. With it come the fds of its file systems, detached
-// mounts, in their order.
+// mounts, in their order, and behind them that of its secrets, where it has some.
 typedef struct mt_identity {
     char hostname[64];
     uint64_t memory_bytes;
     uint32_t mount_count;
     uint32_t user_count;
+    bool has_secrets;
     char mounts[MT_PLAN_MOUNTS_MAX][68];
     char users[MT_PLAN_USERS_MAX][36];
 } mt_identity;
@@ -52,8 +53,8 @@ typedef struct mt_machine_parts {
 typedef struct mt_build {
     const mt_run_resources *res;
     const mt_machine_parts *parts;
-    const mt_identity *id; // the builder's
-    int vfs_fds[MT_PLAN_MOUNTS_MAX];
+    const mt_identity *id;               // the builder's
+    int vfs_fds[MT_PLAN_MOUNTS_MAX + 1]; // the last of those that came: the secrets'
     int report_fd;
     int control_fd;
     char hierarchies[256]; // v1 controllers that the run has a group in, by blanks
@@ -64,6 +65,12 @@ typedef struct mt_build {
     char detail[160];        // what a step was busy with, for its sentence
     char sentence[488];      // a whole sentence, where a step has a better one than its row
 } mt_build;
+
+// machine-secrets.c: a detached mount for the files of secrets, empty; noswap false takes the form
+// for kernels that have no such tmpfs. Then the files, for owner (as the host numbers him) alone,
+// after which it is read-only.
+int mt_secrets_new(bool noswap, int *ret_fd, mt_err **err);
+int mt_secrets_fill(int fd, const mt_plan *plan, uid_t owner, mt_err **err);
 
 MT_NORETURN void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts);
 
@@ -97,6 +104,7 @@ int mt_step_shm(mt_build *b);
 int mt_step_places(mt_build *b);
 int mt_step_conf(mt_build *b);
 int mt_step_mounts(mt_build *b);
+int mt_step_secrets(mt_build *b);
 int mt_step_files(mt_build *b);
 // machine-users.c
 int mt_step_default_user(mt_build *b);

@@ -271,11 +271,27 @@ int mt_machine_begin(mt_machine *m, const mt_run_resources *res, mt_err **err)
 
 // --- the run -------------------------------------------------------------------------------------
 
+int mt_machine_secrets_place(mt_machine *m, mt_err **err)
+{
+    return mt_secrets_new(true, &m->secrets_fd, err);
+}
+
+int mt_machine_secrets(mt_machine *m, mt_plan *plan, const mt_run_resources *res, mt_err **err)
+{
+    int r = 0;
+
+    if (plan->secret_count)
+        r = mt_secrets_fill(m->secrets_fd, plan, res->uid_base + MT_MAITENTO_UID, err);
+    mt_plan_forget(plan);
+    return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
+}
+
 static void fill_identity(mt_identity *id, const mt_plan *plan)
 {
     *id = (mt_identity){.memory_bytes = plan->limits.memory_bytes,
                         .mount_count = plan->mount_count,
-                        .user_count = plan->user_count};
+                        .user_count = plan->user_count,
+                        .has_secrets = plan->secret_count > 0};
     (void)snprintf(id->hostname, sizeof(id->hostname), "%s", plan->hostname);
     for (uint32_t i = 0; i < plan->mount_count; i++)
         (void)snprintf(id->mounts[i], sizeof(id->mounts[i]), "%s", plan->mounts[i].mount_name);
@@ -285,10 +301,11 @@ static void fill_identity(mt_identity *id, const mt_plan *plan)
 
 static int send_identity(const mt_machine *m, const mt_identity *id, const int *fds)
 {
-    char control[CMSG_SPACE(sizeof(int) * MT_PLAN_MOUNTS_MAX)] __attribute__((aligned(8))) = {0};
+    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))]
+        __attribute__((aligned(8))) = {0};
     struct iovec vec = {(void *)(uintptr_t)id, sizeof(*id)};
     struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
-    size_t bytes = sizeof(int) * id->mount_count;
+    size_t bytes = sizeof(int) * (id->mount_count + id->has_secrets);
 
     if (bytes) {
         struct cmsghdr *c;
@@ -308,11 +325,12 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
                         mt_err **err)
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    int fds[MT_PLAN_MOUNTS_MAX], r = 0;
+    int fds[MT_PLAN_MOUNTS_MAX + 1], r = 0;
     uint32_t count = 0;
     mt_identity id;
 
     fill_identity(&id, plan);
+    fds[plan->mount_count] = m->secrets_fd;
     for (; count < plan->mount_count && r == 0; count++)
         if (mt_idmap_mount(res->vfs_fds[count], "", res->vfs_userns_fd, attrs, &fds[count], err) <
             0)
@@ -323,6 +341,7 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
         r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
     while (count > 0)
         mt_close_fd(&fds[--count]);
+    mt_close_fd(&m->secrets_fd);
     return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
 }
 
@@ -442,5 +461,6 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->control_fd);
     mt_close_fd(&m->root_fd);
     mt_close_fd(&m->mounts_fd);
+    mt_close_fd(&m->secrets_fd);
     mt_close_fd(&m->pidfd);
 }

@@ -432,7 +432,9 @@ static int begin(runner *r, mt_err **err)
     r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
     r->layers_timer = mt_timer_new(r->loop, layers_on_timer, r);
     r->prune_timer = mt_timer_new(r->loop, layers_on_prune_timer, r);
-    if (!r->refill_timer || !r->spare_timer || !r->layers_timer || !r->prune_timer)
+    r->scratch_timer = mt_timer_new(r->loop, scratch_watch_on_timer, r);
+    if (!r->refill_timer || !r->spare_timer || !r->layers_timer || !r->prune_timer ||
+        !r->scratch_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
@@ -442,6 +444,7 @@ static int begin(runner *r, mt_err **err)
         return -1;
     spares_sweep(r);
     layers_adopt(r);
+    scratch_watch(r);
     if (server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
@@ -492,6 +495,7 @@ static void end(runner *r)
     mt_timer_free(r->prune_timer);
     layers_free(r);
     free(r->apt_sources);
+    mt_timer_free(r->scratch_timer);
     mt_loop_free(r->loop);
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);

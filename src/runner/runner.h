@@ -48,8 +48,9 @@ typedef struct runner_options {
     const char *apt_sources; // a file in place of the host's; NULL: those
 } runner_options;
 
-// Why the janitor writes an `ended` record where there is none.
-typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
+// Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
+// runner that started it; if nothing of it had begun it is as if it had never been sent.
+typedef enum lost_as { LOST_SUPERVISOR, LOST_RUNNER, LOST_NODE } lost_as;
 
 typedef enum run_state {
     RUN_SPARE,    // nobody's run yet: its supervisor waits for one and is watched
@@ -68,6 +69,7 @@ typedef struct run {
     char place[37]; // what cgroup and scratch folder are called
     run_state state;
     lost_as lost;
+    bool inherited; // from another runner
     int pidfd;
     mt_io *io;
     int block;            // number, or -1
@@ -123,6 +125,10 @@ struct runner {
     unsigned conn_count;
     mt_timer *sweep_timer;
     mt_timer *refill_timer;
+    mt_timer *scratch_timer;
+    bool scratch_watched, scratch_low;
+    uint64_t scratch_left; // when a run was ended for it last
+    int64_t scratch_soon_ns, scratch_again_ns;
     bool refill_armed;
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
@@ -175,6 +181,7 @@ int janitor_fd(const janitor *j);
 typedef struct clean_result {
     int result;    // 0, or negative errno: something is left
     bool was_lost; // an `ended` record had to be written
+    bool unbegun;  // its folder was removed, too
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
@@ -191,7 +198,7 @@ void resources_init(mt_run_resources *s);
 // Closes what was this run's own; the block's lock stays with the caller.
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket);
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -225,7 +232,7 @@ void start_refill_later(runner *r); // the pools, in a quiet moment
 void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
 // A run that builds a layer, over the layer below (NULL: none).
-int start_build(runner *r, const mt_plan *p, const char *layer, const char *below, mt_err **err);
+int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err);
 
 // layers.c: package layers that are to be built.
 // A run waits for that layer, which the plan's image and packages make.
@@ -265,13 +272,22 @@ int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // it
 void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
+// scratch-watch.c: the floor of the scratch disk.
+void scratch_watch(runner *r); // a run lives
+void scratch_watch_on_timer(mt_timer *t, void *data);
+int scratch_has_room(runner *r, mt_err **err); // for one more run
+// A server knows of so much free space: where that is little, it will be told when there is more.
+void scratch_told(runner *r, uint64_t bytes, uint64_t left);
+
 // server.c: the socket for servers.
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
 void server_pruned(runner *r, const mt_layers_pruned *what); // to those who asked
+void server_tell_info(runner *r);                            // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
+void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it
 // Binds the socket while host paths are seen; servers are let in later.
 int server_bind(runner *r, mt_err **err);
 

@@ -207,7 +207,7 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
-static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
     pid_t pid;
@@ -303,7 +303,7 @@ void start_refill_later(runner *r)
     mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
-static int start_new(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     bool folder = false;
@@ -333,6 +333,8 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", p->run_id);
     result = check_ceilings(r, p, err);
     if (result == 0)
+        result = scratch_has_room(r, err);
+    if (result == 0)
         result = open_names(r, p, &s, err);
     if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
         result = start_new(r, p, &s, err);
@@ -343,11 +345,12 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
     memcpy(ret_id, p->run_id, 37);
     if (!waits) // else when the layer is there
         spares_used(r, p->image_digest, s.layer);
+    scratch_watch(r);
     start_refill_later(r);
     return 0;
 }
 
-int start_build(runner *r, const mt_plan *p, const char *layer, const char *below, mt_err **err)
+int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err)
 {
     mt_run_resources s;
     int result;

@@ -76,7 +76,7 @@ MT_NORETURN static void leave(supervisor *s, int status)
     _exit(status);
 }
 
-static void take_run(supervisor *s, int socket)
+static mt_plan *take_run(supervisor *s, int socket)
 {
     static char bytes[MT_HANDOVER_PLAN_MAX], run_id[sizeof(((handover *)0)->run_id)];
     mt_run_resources *res = s->res;
@@ -96,13 +96,14 @@ static void take_run(supervisor *s, int socket)
         mt_plan_decode(bytes, head.plan_len, &plan, NULL) < 0 ||
         mt_journal_adopt(fds[2], head.journal_seq, &res->journal, NULL) < 0)
         leave(s, 1);
+    explicit_bzero(bytes, (size_t)n - sizeof(head));
     memcpy(run_id, head.run_id, sizeof(run_id));
     res->run_id = run_id;
     res->run_dir_fd = fds[0];
     res->listen_fd = fds[1];
     res->journal_read_fd = fds[3];
     memcpy(res->vfs_fds, fds + OWN_FDS, sizeof(int) * head.mount_count);
-    s->plan = plan;
+    return plan;
 }
 
 // What has happened to the machine while nobody asked for it.
@@ -128,37 +129,43 @@ static void look_at_machine(supervisor *s, const struct pollfd *p)
     sup_exec_paths(s);
 }
 
-static void wait_for_run(supervisor *s, int socket)
+static mt_plan *wait_for_run(supervisor *s, int socket)
 {
+    mt_plan *plan = NULL;
     struct pollfd p[] = {{.fd = socket, .events = POLLIN},
                          {.fd = s->machine.report_fd, .events = POLLIN},
                          {.fd = s->machine.control_fd, .events = POLLIN},
                          {.fd = s->machine.pidfd, .events = POLLIN}};
 
-    while (!s->plan) {
+    while (!plan) {
         if (poll(p, MT_ARRAY_SIZE(p), -1) < 0)
             continue;
         look_at_machine(s, p);
         if (p[0].revents)
-            take_run(s, socket);
+            plan = take_run(s, socket);
     }
+    s->plan = plan;
+    return plan;
 }
 
 void mt_supervisor_spare(mt_run_resources *res, int socket)
 {
     static supervisor s; // of this process, which will have one run
     mt_err *err = NULL;
+    mt_plan *plan;
 
     s = (supervisor){.res = res, .machine = MT_MACHINE_INIT};
-    if (mt_machine_begin(&s.machine, res, &err) < 0) {
+    if (mt_machine_secrets_place(&s.machine, &err) < 0 ||
+        mt_machine_begin(&s.machine, res, &err) < 0) {
         mt_log(MT_LOG_WARNING, "a machine could not be made ahead",
                {"reason", mt_err_sentence(err)});
         _exit(1);
     }
     sup_seal_calls(&s);
-    wait_for_run(&s, socket);
+    plan = wait_for_run(&s, socket);
     (void)close(socket);
     s.machine.phase_count = 0; // those so far were nobody's wait
-    (void)mt_machine_identify(&s.machine, s.plan, res, &err);
+    if (mt_machine_secrets(&s.machine, plan, res, &err) == 0)
+        (void)mt_machine_identify(&s.machine, plan, res, &err);
     sup_run(&s, err);
 }

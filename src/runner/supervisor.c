@@ -89,6 +89,7 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.terminated_by = mt_str_of(s->by ? s->by : "");
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
+    sup_hold(s, false);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
     sup_record(s, &r);
@@ -136,6 +137,7 @@ static void finish(supervisor *s)
     // Without this record the runner, which sees this process go, writes one of its own.
     if (flush(s) < 0)
         _exit(1);
+    sup_clients_last(s);
     if (s->client_count == 0)
         s->leaving = true;
     else
@@ -316,12 +318,20 @@ static void close_makings(supervisor *s)
 static void machine_ready(supervisor *s)
 {
     mt_machine *m = &s->machine;
+    mt_err *err = NULL;
 
     s->ready_us = mt_monotonic_us();
     for (uint32_t i = 0; i < m->phase_count; i++)
         sup_record_phase(s, m->phases[i].name, m->phases[i].us);
     sup_record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
+    // Before anything of the run's happens there is a record of its supervisor's: without one it
+    // may be started anew.
+    if (flush(s) < 0) {
+        (void)mt_fail(&err, MT_E_IO, "the journal of the run cannot be written");
+        start_failed(s, err);
+        return;
+    }
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
@@ -360,7 +370,7 @@ static void on_control(mt_io *io, uint32_t events, void *data)
     if (n != (ssize_t)sizeof(r) || s->state >= SUP_ENDING)
         return;
     if (s->state > SUP_MAKING) {
-        sup_startup_reply(s, &r);
+        sup_reply(s, &r);
     } else if (r.type == MT_INIT_READY) {
         s->init_ready = true;
         look_at_machine(s);
@@ -388,7 +398,10 @@ static int init(supervisor *s)
     if (!s->deadline || !s->teardown || !s->linger)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
-    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
+    return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
+                   sup_disk_init(s) < 0 || sup_clients_init(s) < 0
+               ? -1
+               : 0;
 }
 
 static int serve(supervisor *s)
@@ -421,6 +434,14 @@ void sup_run(supervisor *s, mt_err *why_not)
     _exit(0);
 }
 
+// The secrets first: what is cloned later never had them in its memory.
+static int put_secrets(supervisor *s, mt_plan *plan, mt_err **err)
+{
+    if (plan->secret_count && mt_machine_secrets_place(&s->machine, err) < 0)
+        return -1;
+    return mt_machine_secrets(&s->machine, plan, s->res, err);
+}
+
 static int begin_machine(supervisor *s, mt_err **err)
 {
     if (mt_machine_begin(&s->machine, s->res, err) < 0)
@@ -440,7 +461,7 @@ void sup_begin_machine(supervisor *s)
         start_failed(s, err);
 }
 
-void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
+void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
 {
     static supervisor s; // of this process, which has one run
     mt_err *err = NULL;
@@ -448,7 +469,7 @@ void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
     s = (supervisor){.plan = plan, .res = res, .machine = MT_MACHINE_INIT};
     res->tmpfs_bytes = plan->limits.disk_bytes;
     s.began_us = mt_monotonic_us();
-    if (res->layers_fd < 0)
+    if (put_secrets(&s, plan, &err) == 0 && res->layers_fd < 0)
         (void)begin_machine(&s, &err);
     sup_run(&s, err);
 }

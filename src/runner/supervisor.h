@@ -77,7 +77,8 @@ typedef struct mt_run_resources {
 } mt_run_resources;
 
 // Runs the supervisor of one run to its end and leaves the process.
-MT_NORETURN void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res);
+// What it is given of secrets is written to their place and overwritten before anything else.
+MT_NORETURN void mt_supervisor_main(mt_plan *plan, mt_run_resources *res);
 
 // --- spares --------------------------------------------------------------------------------------
 

@@ -386,6 +386,26 @@ static void test_reaping(void)
     CHECK_STR(output_of("out"), "");
 }
 
+// All at once: more than the way to mt-init holds.
+static void test_many_at_once(void)
+{
+    mt_plan_command list[MT_PLAN_STARTUP_MAX];
+    mt_plan plan = plan_of(list, MT_PLAN_STARTUP_MAX, true);
+    bed_result r;
+
+    for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
+        list[i] = CMD("echo x >> /mnt/data/out; exit 3");
+        list[i].wait = false;
+    }
+    plan.limits.pids = 1024;
+    run_plan(&plan, &r);
+    CHECK_INT(r.end.status, MT_RUN_FINISHED);
+    CHECK_INT(r.startup_ended, MT_PLAN_STARTUP_MAX);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(r.startup_code); i++)
+        CHECK_INT(r.startup_code[i], 3);
+    CHECK_INT(strlen(output_of("out")), 2 * MT_PLAN_STARTUP_MAX);
+}
+
 static void test_deadline(void)
 {
     bed_result r;
@@ -457,6 +477,64 @@ static void test_terminate(void)
     }
 }
 
+// Attaches and reads to the end: every record, in order.
+static void expect_story(int fd)
+{
+    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
+    uint64_t last = 0;
+    bool ended = false;
+
+    (void)mt_put_attach(&out, 0);
+    CHECK(mt_write_full(fd, out.data, out.len) == 0);
+    while (!ended) {
+        mt_frame f;
+        mt_record rec;
+        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
+
+        if (n == 0) {
+            char *p = mt_buf_reserve(&in, 4096);
+
+            n = recv(fd, p, 4096, 0);
+            if (!CHECK(n > 0))
+                break;
+            mt_buf_added(&in, (size_t)n);
+            continue;
+        }
+        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
+            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
+            break;
+        CHECK_INT(rec.seq, last + 1);
+        last = rec.seq;
+        ended = rec.type == MT_REC_ENDED;
+        mt_buf_consume(&in, (size_t)n);
+    }
+}
+
+// Whoever gets in is told the end, however late he comes.
+static void test_late_client(void)
+{
+    mt_plan plan = plan_of(NULL, 0, true);
+    bed_result r;
+    bed_run run;
+    int late = 0;
+
+    for (int i = 0; i < 30; i++) {
+        int fd;
+
+        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
+        CHECK(bed_wait_record(&run, i % 2 ? MT_REC_ENDING : MT_REC_ENDED, 10000));
+        fd = bed_connect(&run); // -1: it has gone by now
+        if (fd >= 0) {
+            late++;
+            expect_story(fd);
+            mt_close_fd(&fd);
+        }
+        bed_finish(&run, 8000, &r);
+        CHECK_INT(r.exit_code, 0);
+    }
+    printf("# %d of 30 came in late\n", late);
+}
+
 // One that attaches, terminates and leaves at once, reading nothing, is heard all the same.
 static void test_hasty_client(void)
 {
@@ -494,40 +572,14 @@ static void test_attach(void)
 {
     mt_plan_command c = CMD("sleep 0.2");
     mt_plan plan = plan_of(&c, 1, true);
-    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
-    _cleanup_close_ int fd = -1;
-    uint64_t last = 0;
-    bool ended = false;
     bed_result r;
     bed_run run;
+    int fd;
 
     CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
     CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
     fd = bed_connect(&run);
-    (void)mt_put_attach(&out, 0);
-    CHECK(mt_write_full(fd, out.data, out.len) == 0);
-    while (!ended) {
-        mt_frame f;
-        mt_record rec;
-        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
-
-        if (n == 0) {
-            char *p = mt_buf_reserve(&in, 4096);
-
-            n = recv(fd, p, 4096, 0);
-            if (!CHECK(n > 0))
-                break;
-            mt_buf_added(&in, (size_t)n);
-            continue;
-        }
-        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
-            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
-            break;
-        CHECK_INT(rec.seq, last + 1);
-        last = rec.seq;
-        ended = rec.type == MT_REC_ENDED;
-        mt_buf_consume(&in, (size_t)n);
-    }
+    expect_story(fd);
     mt_close_fd(&fd);
     bed_finish(&run, 2000, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
@@ -825,7 +877,7 @@ int main(int argc, char **argv)
         test_attach,     test_hasty_client,   test_bad_clients, test_supervisor_killed,
         test_isolation,  test_network,        test_files,       test_bad_users,
         test_layers,     test_spoilt_files,   test_late_output, test_privileges,
-        test_tmpfs,      test_killed_init,
+        test_tmpfs,      test_killed_init,    test_late_client, test_many_at_once,
     };
     const char *why;
 

@@ -137,8 +137,8 @@ typedef struct mt_route {
 enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 << 20 };
 
 // Each routes-*.c has one table, ended by a row without method.
-extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_deploy[], mt_routes_runs[],
-    mt_routes_commands[], mt_routes_system[];
+extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
+    mt_routes_runs[], mt_routes_commands[], mt_routes_system[];
 
 // Wakes the requests that wait for topic (the id of a run or command). Any thread.
 void mt_announce(const mt_api *api, const char *topic);

@@ -119,6 +119,7 @@ static int open_parts(daemon_state *d, mt_err **err)
         .store = api->store,
         .runner_socket = d->config.runner,
         .runs_dirfd = api->runs_dirfd,
+        .vfs_dirfd = api->vfs_dirfd,
         .limits = &api->limits,
         .max_live_runs = d->config.max_live_runs,
     };

@@ -237,6 +237,26 @@ static int get_command(mt_request *req, mt_reply *reply, mt_err **err)
     return reply_when(req, reply, 200, &record, err);
 }
 
+// By its id alone. One of a run that the caller may not see is told as one that is not there.
+static int get_command_of_any(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_(mt_command_record_done) mt_command_record record = {0};
+    _cleanup_(mt_run_done) mt_run run = {0};
+    const char *id = mt_param_dup(req, "command");
+    mt_err *hidden = NULL;
+
+    if (mt_store_command_get(req->api->store, NULL, id, &record, err) < 0)
+        return -1;
+    if (access_run(req->api->store, &req->user, MT_MAY_SEE, record.run_id, &run, &hidden) == 0)
+        return reply_when(req, reply, 200, &record, err);
+    if (mt_err_code(hidden) != MT_E_NOT_FOUND) {
+        mt_err_move(err, hidden);
+        return -1;
+    }
+    (void)mt_err_free(hidden);
+    return mt_fail(err, MT_E_NOT_FOUND, "no command '%.80s'", id);
+}
+
 static int cancel_command(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_(mt_command_record_done) mt_command_record record = {0};
@@ -412,6 +432,10 @@ const mt_route mt_routes_commands[] = {
     {.method = "GET",
      .pattern = "/v1/capsule-runs/{id}/commands/{command}",
      .handler = get_command,
+     .flags = MT_ROUTE_WAIT},
+    {.method = "GET",
+     .pattern = "/v1/commands/{command}",
+     .handler = get_command_of_any,
      .flags = MT_ROUTE_WAIT},
     {.method = "POST",
      .pattern = "/v1/capsule-runs/{id}/commands/{command}/cancel",

@@ -86,6 +86,7 @@ typedef struct start {
     char request_digest[MT_REQUEST_DIGEST];
     const char *image;
     const char **vfs_ids;
+    const char **secret_ids;
 } start;
 
 static void start_done(start *s)
@@ -171,9 +172,28 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
         mt_vfs_record vfs;
 
         if (mt_store_vfs_get(req->api->store, &req->user, s->ns.id, s->def.vfs[i].name, &vfs, err) <
-            0)
+                0 ||
+            mt_runs_check_vfs(req->api->runs, &vfs, err) < 0)
             return -1;
         if (!(s->vfs_ids[i] = mt_arena_strdup(req->arena, vfs.id)))
+            return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+// That they are there; their values are read when the plan is made.
+static int find_secrets(mt_request *req, start *s, mt_err **err)
+{
+    s->secret_ids = mt_arena_array_of(req->arena, const char *, s->def.secret_count + 1);
+    if (!s->secret_ids)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_secret secret;
+
+        if (mt_store_secret_get(req->api->store, &req->user, s->ns.id, s->def.secrets[i].name,
+                                &secret, err) < 0)
+            return -1;
+        if (!(s->secret_ids[i] = mt_arena_strdup(req->arena, secret.id)))
             return mt_fail_oom(err);
     }
     return 0;
@@ -184,7 +204,7 @@ static int prepare_start(mt_request *req, start *s, mt_err **err)
     mt_request_digest(req, s->request_digest);
     if (find_capsule(req, s, err) < 0 || read_definition(req, s, err) < 0 ||
         read_labels(req, s, err) < 0 || keep_request(req, s, err) < 0 ||
-        find_mounts(req, s, err) < 0)
+        find_mounts(req, s, err) < 0 || find_secrets(req, s, err) < 0)
         return -1;
     return mt_runs_image(req->api->runs, s->image, s->digest, err);
 }
@@ -210,6 +230,8 @@ static void fill_new(mt_request *req, const start *s, mt_run_new *ret)
         .image_digest = s->digest,
         .vfs_ids = s->vfs_ids,
         .vfs_count = s->def.vfs_count,
+        .secret_ids = s->secret_ids,
+        .secret_count = s->def.secret_count,
         .idempotency_key = req->idempotency_key,
         .request_digest = s->request_digest,
     };
@@ -240,6 +262,16 @@ static int reply_dry_run(mt_request *req, const start *s, mt_reply *reply, mt_er
         mt_jw_end_object(&w);
     }
     mt_jw_end_array(&w);
+    mt_jw_key(&w, "secrets");
+    mt_jw_begin_array(&w);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_jw_begin_object(&w);
+        mt_jw_member_text(&w, "secret", s->def.secrets[i].name);
+        mt_jw_member_text(&w, "secretId", s->secret_ids[i]);
+        mt_jw_member_text(&w, "mountName", s->def.secrets[i].mount_name);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
     mt_jw_key(&w, "definition");
     mt_jw_raw(&w, (mt_str){mt_buf_str(&definition), definition.len});
     mt_jw_end_object(&w);
@@ -256,7 +288,7 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     char id[MT_ID_TEXT];
     mt_run_new new_run;
     mt_plan plan;
-    int r;
+    int r, started;
 
     if (!arena)
         return mt_fail_oom(err);
@@ -271,7 +303,9 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     }
     if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0) {
         plan.limits = limits;
-        if (mt_runs_start(api->runs, &plan, &failed) == 0)
+        started = mt_runs_start(api->runs, &plan, &failed);
+        mt_plan_forget(&plan);
+        if (started == 0)
             return 0;
     }
     mt_runs_release(api->runs, &limits);
@@ -309,9 +343,11 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
     mt_str until = mt_query(req, "until");
     mt_run run = {0};
     bool with_story, there;
+    int64_t after;
     int r;
 
     if (mt_query_bool(req, "story", &with_story, err) < 0 ||
+        mt_query_int(req, "storyAfter", 0, INT64_MAX, 0, &after, err) < 0 ||
         access_run(req->api->store, &req->user, MT_MAY_SEE, id, &run, err) < 0)
         return -1;
     there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
@@ -319,8 +355,8 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         r = mt_reply_not_yet(reply);
     } else {
         if (with_story)
-            (void)mt_run_story(req->api->runs_dirfd, run.id, &story);
-        r = reply_run(reply, status, &run, with_story && story.len ? &story : NULL, err);
+            with_story = mt_run_story(req->api->runs_dirfd, run.id, (uint64_t)after, &story) == 0;
+        r = reply_run(reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);
     return r;
@@ -518,7 +554,7 @@ const mt_route mt_routes_runs[] = {
     {.method = "GET",
      .pattern = "/v1/capsule-runs/{id}",
      .handler = get_run,
-     .query = "until story",
+     .query = "until story storyAfter",
      .flags = MT_ROUTE_WAIT},
     {.method = "POST",
      .pattern = "/v1/capsule-runs/{id}/terminate",

@@ -187,6 +187,10 @@ static int add_mounts(tx *t, const struct create *c, mt_err **err)
         if (db_run(t->db, RUN_VFS_ADD, err, T(c->id), T(c->new->vfs_ids[i])) < 0)
             return -1;
     }
+    for (size_t i = 0; i < c->new->secret_count; i++) {
+        if (db_run(t->db, RUN_SECRETS_ADD, err, T(c->id), T(c->new->secret_ids[i])) < 0)
+            return -1;
+    }
     return 0;
 }
 

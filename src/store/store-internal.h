@@ -37,6 +37,7 @@ struct mt_store {
     int dirfd, lock_fd;
     unsigned char *master; // sodium_malloc'd
     unsigned char *token_key;
+    unsigned char *secret_key; // seals the values of secrets
 
     // The writer. lock guards the queue and the flags of ops; it is never held while SQL runs, and
     // readers_lock is never taken together with it.
@@ -115,6 +116,8 @@ size_t page_limit(mt_page page);
 // Appends the first column of the rest of st to b as "a, b, c and 4 more", at most 10 of them.
 // The number of rows, or < 0.
 int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
+// The same with a title, behind what b has; nothing where there is no row. 0, or < 0.
+int list_part(db *d, db_stmt *st, const char *title, mt_buf *b, mt_err **err);
 int check_name(const char *name, const char *what, mt_err **err);
 const char *as_id(const mt_user *as); // '' for the server
 int64_t as_all(const mt_user *as);    // 1: sees everything

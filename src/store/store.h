@@ -14,6 +14,7 @@
 // notFound.
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
 
@@ -148,8 +149,8 @@ int mt_store_namespace_by_id(mt_store *s, const mt_user *as, const char *id, mt_
                              mt_err **err);
 int mt_store_namespace_list(mt_store *s, const mt_user *as, mt_page page, mt_namespace_list *ret,
                             mt_err **err); // by name
-// A conflict that lists what is in it, when it holds file systems, resources or live runs. Records
-// of ended runs go with it. [write]
+// A conflict that lists what is in it, when it holds file systems, secrets, resources or live runs.
+// Records of ended runs go with it. [write]
 int mt_store_namespace_delete(mt_store *s, const char *id, mt_err **err);
 
 int mt_store_member_list(mt_store *s, const char *namespace_id, mt_page page, mt_user_list *ret,
@@ -197,6 +198,45 @@ int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, 
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
+// Secrets. A value goes in and is sealed under the key file, bound to its record; it comes out for
+// the plan of a run alone, never for the API.
+
+enum { MT_SECRET_MAX = 64 << 10 }; // bytes of a value; at least 1
+
+typedef struct mt_secret {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char name[MT_STORE_NAME];
+    int64_t date_created, date_updated;
+    mt_relation relation; // to its namespace
+} mt_secret;
+
+typedef struct mt_secret_list {
+    mt_secret *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_secret_list;
+void mt_secret_list_done(mt_secret_list *l);
+
+// value may hold any bytes; it stays the caller's, who wipes it. [write]
+int mt_store_secret_create(mt_store *s, const char *namespace_id, const char *name, mt_str value,
+                           mt_secret *ret, mt_err **err);
+// Another value; runs that live keep the one they were started with. [write]
+int mt_store_secret_set(mt_store *s, const char *id, mt_str value, mt_secret *ret, mt_err **err);
+int mt_store_secret_get(mt_store *s, const mt_user *as, const char *namespace_id, const char *name,
+                        mt_secret *ret, mt_err **err);
+int mt_store_secret_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
+                         mt_secret_list *ret, mt_err **err); // by name
+// A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
+// force. [write]
+int mt_store_secret_delete(mt_store *s, const char *id, bool force, mt_err **err);
+// Appends the value to ret, which is a MT_BUF_SECRET_INIT one. A sealed value that is not this
+// record's, was changed, or was sealed under another key file is an error.
+int mt_store_secret_open(mt_store *s, const char *namespace_id, const char *name, mt_buf *ret,
+                         mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
 // Deployed resources and their versions (immutable, numbered from 1)
 
 typedef enum mt_resource_kind {
@@ -225,6 +265,8 @@ typedef struct mt_deploy_item {
     // File systems of the namespace that a capsule names: they must be there at the commit.
     const char *const *vfs_names;
     size_t vfs_count;
+    const char *const *secret_names; // and secrets
+    size_t secret_count;
 } mt_deploy_item;
 
 typedef struct mt_deploy_entry {
@@ -351,8 +393,10 @@ typedef struct mt_run_new {
     const char *image, *image_digest;
     const char *const *vfs_ids; // what it mounts
     size_t vfs_count;
-    const char *idempotency_key; // NULL: none; 1..255 bytes
-    const char *request_digest;  // of the whole request, for idempotency_key
+    const char *idempotency_key;   // NULL: none; 1..255 bytes
+    const char *request_digest;    // of the whole request, for idempotency_key
+    const char *const *secret_ids; // that it mounts, too
+    size_t secret_count;
 } mt_run_new;
 
 // 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
@@ -506,7 +550,7 @@ int mt_store_command_create(mt_store *s, const mt_command_new *command, mt_store
 int mt_store_command_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                     const char *request_digest, mt_command_record *ret,
                                     mt_err **err);
-// One of another run is notFound.
+// One of another run is notFound; run_id NULL: of whatever run.
 int mt_store_command_get(mt_store *s, const char *run_id, const char *id, mt_command_record *ret,
                          mt_err **err);
 // 1: it has not ended, 0: it has (its record and, where it was aborted, why), < 0.
@@ -527,8 +571,8 @@ int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char 
 typedef struct mt_event {
     int64_t number;
     int64_t time_us;
-    char kind[MT_STORE_WORD]; // user key namespace vfs agent app capsule interaction json prompt
-                              // capsuleRun command
+    char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
+                              // prompt capsuleRun command
     char object_id[MT_ID_TEXT];
     char namespace_id[MT_ID_TEXT]; // "" for users and keys
     char change[MT_STORE_WORD];    // created updated deleted ready ended …

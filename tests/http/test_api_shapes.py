@@ -162,6 +162,8 @@ def walk_commands(do, run):
     do("POST", f"{run}/commands", {"command": "ls", "runAsUser": "nobody"}, 400)
     at = f"{run}/commands/{sent['id']}"
     do("GET", at, expect=200)
+    do("GET", f"/v1/commands/{sent['id']}?wait=1", expect=200)
+    do("GET", f"/v1/commands/{sent['runId']}", expect=404)
     assert do("GET", f"{run}/commands?limit=1", expect=200)["items"]
     do("GET", f"{at}/output", expect=200)
     do("GET", f"{at}/output?from=99", expect=416)

@@ -76,7 +76,8 @@ def image_digest(name="slim"):
 
 def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environment=(), auto_terminate=True,
          max_duration_ms=60000, memory=512 * MIB, cpu_milli=0, pids=128, disk=256 * MIB, hostname="test",
-         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, packages=()):
+         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, packages=(),
+         secrets=()):
     """startup: strings, or dicts with command, arguments, user, wait, max_duration_ms."""
     out = struct.pack("<H", version)
     out += text(run_id or str(uuid.uuid4())) + text(namespace) + text(capsule) + text(image or image_digest())
@@ -93,7 +94,11 @@ def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environmen
         out += struct.pack("<?q", c.get("wait", True), c.get("max_duration_ms", 0))
     out += struct.pack("<?qq", auto_terminate, max_duration_ms,
                        deadline_ns or boottime_ns() + max_duration_ms * 1000000)
-    return out + struct.pack("<QIIQB", memory, cpu_milli, pids, disk, network) + text(hostname)
+    out += struct.pack("<QIIQB", memory, cpu_milli, pids, disk, network) + text(hostname)
+    out += struct.pack("<I", len(secrets))
+    for name, value in secrets:
+        out += text(name) + text(value)
+    return out
 
 
 def crc32c(data):
