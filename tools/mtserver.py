@@ -59,7 +59,7 @@ def build_dir():
 def program(name):
     places = {"mt": "src/cli/mt", "maitentod": "src/server/maitentod",
               "mt-runner": "src/runner/mt-runner", "mt-init": "src/init/mt-init",
-              "mt-image": "src/image/mt-image"}
+              "mt-net": "src/net/mt-net", "mt-image": "src/image/mt-image"}
     path = build_dir() / places[name]
     if not path.exists():
         raise StartError(f"{path} is not built: run make")

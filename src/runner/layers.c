@@ -324,7 +324,7 @@ static void packages_ended(runner *r, const build *b)
         return;
     mt_close_fd(&layer.root_fd);
     mt_close_fd(&layer.lock_fd);
-    spares_used(r, b->image, b->digest);
+    spares_used(r, b->image, b->digest, MT_NETWORK_INTERNET);
 }
 
 void layers_ended(runner *r, const char *digest)

@@ -39,6 +39,8 @@ static const char usage[] =
     "  --scratch-tmpfs      no scratch disk: what runs write is kept in memory\n"
     "  --instance NAME      keeps several installations apart (main)\n"
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
+    "  --net PATH           mt-net, which looks up names for capsules (likewise)\n"
+    "  --net-uid N          the user and group that mt-net runs as (--service-uid and 1)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
@@ -67,6 +69,8 @@ enum {
     OPT_TMPFS,
     OPT_INSTANCE,
     OPT_INIT,
+    OPT_NET,
+    OPT_NET_UID,
     OPT_CGROUP,
     OPT_LEVEL,
     OPT_SPARES,
@@ -88,6 +92,8 @@ static const struct option long_options[] = {
     {"scratch-tmpfs", no_argument, NULL, OPT_TMPFS},
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"init", required_argument, NULL, OPT_INIT},
+    {"net", required_argument, NULL, OPT_NET},
+    {"net-uid", required_argument, NULL, OPT_NET_UID},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"spares", required_argument, NULL, OPT_SPARES},
@@ -177,6 +183,13 @@ static int take_option(int option, const char *value, parsed *p)
     case OPT_INIT:
         p->o.init = value;
         return -1;
+    case OPT_NET:
+        p->o.net = value;
+        return -1;
+    case OPT_NET_UID:
+        return parse_id(value, &p->o.net_uid)
+                   ? -1
+                   : refuse("--net-uid takes the number of a user that is not root");
     case OPT_CGROUP:
         return parse_cgroup(value, &p->o.cgroup_mode) ? -1
                                                       : refuse("--cgroup takes auto, v1 or v2");
@@ -234,13 +247,15 @@ static int parse_options(int argc, char **argv, parsed *p)
         return refuse("it takes options only");
     if (!p->o.state || !p->o.socket || !p->has_uid || !p->has_gid)
         return refuse("--state, --socket, --service-uid and --service-gid are needed");
+    if (!p->o.net_uid)
+        p->o.net_uid = p->o.service_uid + 1;
     return -1;
 }
 
 // Beside the program itself (a build tree has it in src/init), else where it is installed.
-static char *find_init(void)
+static char *find_beside(const char *name, const char *folder)
 {
-    static const char *const places[] = {"mt-init", "../init/mt-init"};
+    const char *const places[] = {"", folder};
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *slash;
@@ -248,13 +263,13 @@ static char *find_init(void)
     self[n > 0 ? n : 0] = '\0';
     slash = strrchr(self, '/');
     for (size_t i = 0; slash && i < MT_ARRAY_SIZE(places); i++) {
-        char *path = mt_asprintf("%.*s/%s", (int)(slash - self), self, places[i]);
+        char *path = mt_asprintf("%.*s/%s%s", (int)(slash - self), self, places[i], name);
 
         if (path && access(path, R_OK) == 0)
             return path;
         free(path);
     }
-    return mt_str_dup(MT_STR("/usr/lib/maitento/mt-init"));
+    return mt_asprintf("/usr/lib/maitento/%s", name);
 }
 
 static int read_boot_id(runner *r, mt_err **err)
@@ -378,12 +393,19 @@ static int open_locks(runner *r, mt_err **err)
 
 static int open_host(runner *r, mt_err **err)
 {
-    _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init)) : find_init();
+    _cleanup_free_ char *init =
+        r->o.init ? mt_str_dup(mt_str_of(r->o.init)) : find_beside("mt-init", "../init/");
+    _cleanup_free_ char *net =
+        r->o.net ? mt_str_dup(mt_str_of(r->o.net)) : find_beside("mt-net", "../net/");
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
-    if (!init)
+    if (!init || !net)
         return mt_fail_oom(err);
+    r->net_fd = open(net, O_RDONLY | O_CLOEXEC);
+    r->host_mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (r->host_mounts_fd < 0)
+        return mt_fail_errno(err, errno, "cannot open the host's mount namespace");
     if (e < 0)
         return mt_fail_errno(err, e, "cannot make the folder of images '%s'", r->o.images);
     if (read_boot_id(r, err) < 0 || read_sources(r, err) < 0 || open_state(r, err) < 0 ||
@@ -440,7 +462,7 @@ static int begin(runner *r, mt_err **err)
         runner_mount(r, err) < 0)
         return -1;
     runner_probe(r);
-    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
+    if (janitor_start(r, err) < 0 || gateway_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
     spares_sweep(r);
     layers_adopt(r);
@@ -467,15 +489,16 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->layers_fd, &r->host_mounts_fd, &r->helpers_fd, &r->runs_fd,
-                  &r->images_fd, &r->vfs_fd,         &r->dev_fd,     &r->init_fd,
-                  &r->null_fd,   &r->ids_fd,         &r->listen_fd,  &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd,        &r->images_fd, &r->vfs_fd,    &r->dev_fd,
+                  &r->init_fd,    &r->null_fd,        &r->ids_fd,    &r->listen_fd, &r->signal_fd,
+                  &r->net_fd,     &r->host_mounts_fd, &r->layers_fd};
     bool idle;
 
     server_close_all(r);
     janitor_free(r->janitor);
     spares_end(r);
     idle = !r->runs;
+    gateway_free(r, idle);
     while (r->runs)
         runs_remove(r->runs);
     if (idle && r->cgroups)
@@ -536,13 +559,14 @@ int main(int argc, char **argv)
                 .vfs_fd = -1,
                 .dev_fd = -1,
                 .init_fd = -1,
+                .net_fd = -1,
+                .host_mounts_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,
                 .helpers_fd = -1,
                 .signal_fd = -1,
-                .layers_fd = -1,
-                .host_mounts_fd = -1};
+                .layers_fd = -1};
     int status = parse_options(argc, argv, &p);
 
     if (status >= 0)

@@ -165,9 +165,6 @@ int runner_mount(runner *r, mt_err **err)
 
     if (!vfs || !layers)
         return mt_fail_oom(err);
-    r->host_mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    if (r->host_mounts_fd < 0)
-        return mt_fail_errno(err, errno, "cannot open the host's mount namespace");
     if (own_namespace(err) < 0 || clone_folder(r->o.images, 0, &images_tree, err) < 0 ||
         clone_folder(vfs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &vfs_tree, err) < 0 ||
         clone_folder(layers, 0, &layers_tree, err) < 0 || make_dev(&dev_tree, err) < 0 ||

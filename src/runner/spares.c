@@ -24,6 +24,7 @@ enum {
     QUIET_MS = 8,     // without a start: making one takes time from what it was taken for
     STEP_MS = 3,      // between two
     LATEST_MS = 60,   // without such a quiet moment
+    POOL_MS = 50,     // until the gateway has made namespaces
     PAUSE_MS = 30000, // after one that died by itself
     IDLE_MS = 600000, // without a start of the image: its spares go
     END_MS = 2000,
@@ -79,6 +80,15 @@ static int open_layer(runner *r, const spare *u, mt_run_resources *s, mt_err **e
     return 0;
 }
 
+static int take_network(runner *r, mt_network network, mt_run_resources *s, mt_err **err)
+{
+    if (network == MT_NETWORK_NONE && r->netns_count)
+        s->netns_fd = r->netns[--r->netns_count];
+    if (network == MT_NETWORK_INTERNET && !gateway_take(r, &s->netns_fd, &s->net_life_fd))
+        return mt_fail(err, MT_E_START_FAILED, "there is no network for it now");
+    return 0;
+}
+
 static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
 {
     s->place = u->place;
@@ -100,9 +110,7 @@ static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
     s->seccomp = &r->seccomp;
     s->init_fd = r->init_fd;
     s->dev_fd = r->dev_fd;
-    if (r->netns_count)
-        s->netns_fd = r->netns[--r->netns_count];
-    return 0;
+    return take_network(r, u->spare->network, s, err);
 }
 
 static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
@@ -145,6 +153,7 @@ static int make_one(runner *r, const spare_kind *kind)
         u->spare->socket = -1;
         memcpy(u->spare->digest, kind->digest, sizeof(u->spare->digest));
         memcpy(u->spare->layer, kind->layer, sizeof(u->spare->layer));
+        u->spare->network = kind->network;
     }
     if (!u->spare || make_resources(r, u, &s, &err) < 0 || launch(r, u, &s, &err) < 0) {
         mt_log(MT_LOG_WARNING, "no machine could be made ahead", {"reason", mt_err_sentence(err)});
@@ -158,10 +167,15 @@ static int make_one(runner *r, const spare_kind *kind)
 
 // --- the pool ------------------------------------------------------------------------------------
 
-static bool is_of(const run *u, const char *digest, const char *layer)
+static bool is_of(const run *u, const char *digest, const char *layer, mt_network network)
 {
-    return u->state == RUN_SPARE && mt_streq(u->spare->digest, digest) &&
-           mt_streq(u->spare->layer, layer);
+    return u->state == RUN_SPARE && u->spare->network == network &&
+           mt_streq(u->spare->digest, digest) && mt_streq(u->spare->layer, layer);
+}
+
+static bool is_of_kind(const run *u, const spare_kind *kind)
+{
+    return is_of(u, kind->digest, kind->layer, kind->network);
 }
 
 static unsigned count_of(const runner *r, const spare_kind *kind)
@@ -169,7 +183,7 @@ static unsigned count_of(const runner *r, const spare_kind *kind)
     unsigned n = 0;
 
     for (const run *u = r->runs; u; u = u->next)
-        n += is_of(u, kind->digest, kind->layer);
+        n += is_of_kind(u, kind);
     return n;
 }
 
@@ -177,7 +191,8 @@ static unsigned count_of(const runner *r, const spare_kind *kind)
 static spare_kind *wanted(runner *r)
 {
     for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
-        if (r->spare_kinds[i].digest[0] && count_of(r, &r->spare_kinds[i]) < r->o.spares)
+        if (r->spare_kinds[i].digest[0] && count_of(r, &r->spare_kinds[i]) < r->o.spares &&
+            (r->spare_kinds[i].network == MT_NETWORK_NONE || gateway_has(r)))
             return &r->spare_kinds[i];
     return NULL;
 }
@@ -192,7 +207,7 @@ static void arm(runner *r)
                 MT_MIN(now + QUIET_MS * NS_PER_MS, r->spares_since_ns + LATEST_MS * NS_PER_MS));
 }
 
-void spares_used(runner *r, const char *digest, const char *layer)
+void spares_used(runner *r, const char *digest, const char *layer, mt_network network)
 {
     spare_kind *kind = &r->spare_kinds[0];
 
@@ -201,7 +216,7 @@ void spares_used(runner *r, const char *digest, const char *layer)
     for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++) {
         spare_kind *k = &r->spare_kinds[i];
 
-        if (mt_streq(k->digest, digest) && mt_streq(k->layer, layer)) {
+        if (mt_streq(k->digest, digest) && mt_streq(k->layer, layer) && k->network == network) {
             kind = k;
             break;
         }
@@ -210,12 +225,13 @@ void spares_used(runner *r, const char *digest, const char *layer)
     }
     (void)snprintf(kind->digest, sizeof(kind->digest), "%s", digest);
     (void)snprintf(kind->layer, sizeof(kind->layer), "%s", layer);
+    kind->network = network;
     kind->used_ns = mt_boottime_ns();
     arm(r);
 }
 
 // The oldest, which is the likeliest to be ready. An image that was made again is another one.
-run *spares_find(runner *r, const char *digest, const mt_run_resources *s)
+run *spares_find(runner *r, const char *digest, mt_network network, const mt_run_resources *s)
 {
     run *found = NULL;
     struct stat st;
@@ -223,7 +239,7 @@ run *spares_find(runner *r, const char *digest, const mt_run_resources *s)
     if (fstat(s->image_fd, &st) < 0)
         return NULL;
     for (run *u = r->runs; u; u = u->next)
-        if (is_of(u, digest, s->layer) && u->spare->image_dev == st.st_dev &&
+        if (is_of(u, digest, s->layer, network) && u->spare->image_dev == st.st_dev &&
             u->spare->image_ino == st.st_ino)
             found = u;
     return found;
@@ -232,7 +248,7 @@ run *spares_find(runner *r, const char *digest, const mt_run_resources *s)
 static bool is_wanted(const runner *r, const run *u)
 {
     for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
-        if (is_of(u, r->spare_kinds[i].digest, r->spare_kinds[i].layer))
+        if (is_of_kind(u, &r->spare_kinds[i]))
             return true;
     return false;
 }
@@ -261,10 +277,11 @@ void spares_on_timer(mt_timer *t, void *data)
     kind = wanted(r);
     if (kind && mt_boottime_ns() >= r->spares_paused_ns && make_one(r, kind) < 0)
         r->spares_paused_ns = mt_boottime_ns() + PAUSE_MS * NS_PER_MS;
+    gateway_fill(r);
     if (kind && wanted(r) && mt_boottime_ns() >= r->spares_paused_ns)
         mt_timer_in_ms(t, STEP_MS);
     else
-        mt_timer_in_ms(t, IDLE_MS);
+        mt_timer_in_ms(t, gateway_ready(r) && !gateway_has(r) ? POOL_MS : IDLE_MS);
 }
 
 void spares_died(run *u)

@@ -274,6 +274,7 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .layer_lock_fd = -1,
                               .layers_fd = -1,
                               .conf_fd = -1,
+                              .net_life_fd = -1,
                               .seccomp = &b->seccomp,
                               .init_fd = b->init_fd,
                               .dev_fd = b->dev_fd};
