@@ -149,7 +149,7 @@ MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, in
     launch_detach(r);
     server_wipe(r);
     // A builder that is told nothing finds no script, and fails.
-    if (s->builds && layer_conf_write(r, s->builds) < 0)
+    if (s->builds && layer_conf_write(r, s) < 0)
         mt_log(MT_LOG_ERROR, "a builder of packages is not told what to do", {"run", s->run_id});
     close_foreign(s, socket);
     if (!p)

@@ -6,15 +6,17 @@
 //   sources.list      --apt-sources, which counts instead
 //   apt.conf          how to reach them, and how to install without a person
 //   ca.pem            this machine's certificates
+//   hosts             names of mirrors and proxies that are reached by a relay (layer-relay.c)
 //
 // None of it stays in a layer. The host's apt is asked in the host's own mount namespace, by a
 // process for it alone, and may be missing: then the image's sources hold.
-#include "runner/runner.h"
+#include "runner/layer-relay.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "capsule/syscalls.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +27,7 @@ enum {
     TEXT_BYTES = 256 << 10,
     CA_BYTES = 8 << 20,
     ASK_MS = 20000,
+    PROXY_PORT = 8080, // libcurl's and apt's for a proxy that names none
 };
 
 extern const char mt_install_packages[];
@@ -119,7 +122,7 @@ static int ask_host(const runner *r, char *const *argv, mt_buf *ret)
     return result;
 }
 
-static int put_sources(const runner *r, int conf_fd)
+static int put_sources(const runner *r, int conf_fd, relay_targets *targets)
 {
     char *const argv[] = {(char *)"apt-get",
                           (char *)"indextargets",
@@ -131,8 +134,11 @@ static int put_sources(const runner *r, int conf_fd)
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(TEXT_BYTES);
 
     if (r->apt_sources)
+        relay_find(targets, r->apt_sources, 0);
+    if (r->apt_sources)
         return put(conf_fd, "sources.list", r->apt_sources, strlen(r->apt_sources), 0644);
     (void)ask_host(r, argv, &text);
+    relay_find(targets, mt_buf_str(&text), 0);
     return put(conf_fd, "sources", mt_buf_str(&text), text.len, 0644);
 }
 
@@ -152,7 +158,7 @@ static bool is_taken(const char *line, size_t len)
     return found;
 }
 
-static int put_options(const runner *r, int conf_fd, bool has_ca)
+static int put_options(const runner *r, int conf_fd, bool has_ca, relay_targets *targets)
 {
     char *const argv[] = {(char *)"apt-config", (char *)"dump", (char *)"--format",
                           (char *)"%F \"%v\";%n", NULL};
@@ -167,6 +173,7 @@ static int put_options(const runner *r, int conf_fd, bool has_ca)
         if (is_taken(p, (size_t)(eol - p)))
             (void)mt_buf_add(&out, p, (size_t)(eol - p) + 1);
     }
+    relay_find(targets, mt_buf_str(&out), PROXY_PORT);
     (void)mt_buf_adds(&out, own_options);
     if (has_ca)
         (void)mt_buf_adds(&out, "Acquire::https::CAInfo \"/run/maitento-build/ca.pem\";\n");
@@ -185,11 +192,46 @@ static bool put_certificates(const runner *r, int conf_fd)
            put(conf_fd, "ca.pem", text.data, text.len, 0644) == 0;
 }
 
-int layer_conf_write(const runner *r, const char *digest)
+// The first address that the host knows for the name.
+static void look_up(const runner *r, relay_target *t)
 {
-    _cleanup_close_ int path_fd = mt_layer_build_open(r->layers_fd, digest, "conf");
+    char *const argv[] = {(char *)"getent", (char *)"ahosts", t->host, NULL};
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(TEXT_BYTES);
+
+    if (relay_set_address(t, t->host) || ask_host(r, argv, &text) < 0 || !text.data)
+        return;
+    text.data[strcspn(text.data, " \t\n")] = '\0';
+    (void)relay_set_address(t, text.data);
+}
+
+static int put_relays(const runner *r, int conf_fd, int netns_fd, relay_targets *targets)
+{
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
+    _cleanup_buf_ mt_buf hosts = MT_BUF_INIT(TEXT_BYTES);
+    char text[INET6_ADDRSTRLEN];
+    int e;
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(proxies); i++)
+        if (getenv(proxies[i]))
+            relay_find(targets, getenv(proxies[i]), PROXY_PORT);
+    for (size_t i = 0; i < targets->count; i++)
+        look_up(r, &targets->targets[i]);
+    e = relay_start(targets, netns_fd, r->o.net_uid);
+    for (size_t i = 0; i < targets->count; i++) {
+        const relay_target *t = &targets->targets[i];
+
+        if (inet_ntop(t->family, t->address, text, sizeof(text)) && !mt_streq(text, t->host))
+            (void)mt_buf_addf(&hosts, "%s %s\n", text, t->host);
+    }
+    return e < 0 ? e : put(conf_fd, "hosts", mt_buf_str(&hosts), hosts.len, 0644);
+}
+
+int layer_conf_write(const runner *r, const mt_run_resources *s)
+{
+    _cleanup_close_ int path_fd = mt_layer_build_open(r->layers_fd, s->builds, "conf");
     _cleanup_close_ int fd =
         path_fd < 0 ? -1 : openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    relay_targets targets = {.count = 0};
     bool has_ca;
     int e;
 
@@ -198,6 +240,8 @@ int layer_conf_write(const runner *r, const char *digest)
     has_ca = put_certificates(r, fd);
     e = put(fd, "install-packages", mt_install_packages, mt_install_packages_len, 0755);
     if (e == 0)
-        e = put_sources(r, fd);
-    return e == 0 ? put_options(r, fd, has_ca) : e;
+        e = put_sources(r, fd, &targets);
+    if (e == 0)
+        e = put_options(r, fd, has_ca, &targets);
+    return e == 0 ? put_relays(r, fd, s->netns_fd, &targets) : e;
 }

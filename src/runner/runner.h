@@ -283,7 +283,7 @@ void layers_free(runner *r);
 void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why);
 
 // layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
-int layer_conf_write(const runner *r, const char *digest);
+int layer_conf_write(const runner *r, const mt_run_resources *s);
 
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);

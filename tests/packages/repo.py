@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small Debian repository of the tests' own, and the servers that offer it, well or badly."""
+import ctypes
 import functools
 import gzip
 import hashlib
@@ -56,6 +57,22 @@ class Repository:
         return self
 
 
+def in_space(space, make):
+    """What make() gives in the network namespace of a Space: a socket stays where it was born."""
+    result = []
+
+    def work():
+        with open(f"/proc/{space.keeper.pid}/ns/net", encoding="ascii") as namespace:
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+        result.append(make())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return result[0]
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -72,9 +89,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 class Mirror:
     """Serves a repository. `hold()` makes every answer wait until `release()`."""
 
-    def __init__(self, repository, address="127.0.0.1"):
+    def __init__(self, repository, space, address):
         handler = functools.partial(Handler, directory=str(repository.folder))
-        self.http = http.server.ThreadingHTTPServer((address, 0), handler)
+        self.http = in_space(space, lambda: http.server.ThreadingHTTPServer((address, 0), handler))
         self.http.daemon_threads = True
         self.http.asked = self.asked = []
         self.http.gate = None
@@ -102,8 +119,8 @@ class Mirror:
 class Silence:
     """Accepts connections and never says a word."""
 
-    def __init__(self, address="127.0.0.1"):
-        self.socket = socket.create_server((address, 0))
+    def __init__(self, space, address):
+        self.socket = in_space(space, lambda: socket.create_server((address, 0)))
         self.address, self.port = self.socket.getsockname()[:2]
         self.kept = []
         threading.Thread(target=self._accept, daemon=True).start()

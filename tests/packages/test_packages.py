@@ -3,15 +3,17 @@
 own; sqlite3 itself comes from Debian where this machine reaches it."""
 import os
 import signal
-import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from conftest import Api, debian_is_there
-import mtserver
-import repo
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "net"))
+from conftest import Api, debian_is_there  # noqa: E402
+from lab import Lab, PRIVATE4, PUBLIC4  # noqa: E402
+import repo  # noqa: E402
 
 SMALL = {"limits": {"memory": "128MiB", "disk": "64MiB", "pids": 64}}
 
@@ -34,8 +36,15 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def mirror(repository):
-    m = repo.Mirror(repository)
+def lab():
+    made = Lab()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def mirror(repository, lab):
+    m = repo.Mirror(repository, lab.world, PUBLIC4)
     yield m
     m.close()
 
@@ -43,10 +52,9 @@ def mirror(repository):
 class Own(Api):
     """A server whose packages come from that source."""
 
-    def __init__(self, source, folder):
+    def __init__(self, lab, source, folder):
         (folder / "sources.list").write_text(source)
-        super().__init__(mtserver.Server(image="slim", log_level="info", runner_options=[
-            "--apt-sources", str(folder / "sources.list")]))
+        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")]))
 
     def layers(self):
         return self.server.dir / "state" / "layers"
@@ -68,16 +76,16 @@ class Own(Api):
 
 
 @pytest.fixture(scope="module")
-def own(mirror, tmp_path_factory):
-    api = Own(mirror.source(), tmp_path_factory.mktemp("own"))
+def own(lab, mirror, tmp_path_factory):
+    api = Own(lab, mirror.source(), tmp_path_factory.mktemp("own"))
     with api.server:
         yield api
 
 
 @pytest.fixture()
-def other(mirror, tmp_path):
+def other(lab, mirror, tmp_path):
     """As `own`, for tests that kill or hold."""
-    api = Own(mirror.source(), tmp_path)
+    api = Own(lab, mirror.source(), tmp_path)
     with api.server:
         yield api
 
@@ -226,7 +234,7 @@ def test_image_prune_removes_what_no_run_uses(own, ns):
     assert own.call("POST", "/v1/images/prune")["layersRemoved"] == 0
     own.terminate(used)
     own.get(used)
-    assert own.call("POST", "/v1/images/prune")["layersRemoved"] == 1 and own.whole() == []
+    wait_for(lambda: own.call("POST", "/v1/images/prune") and own.whole() == [], "the last one goes, too")
     run = install(own, ns, ["needs-hello"], "hello-tool")
     assert run["status"] == "Finished" and own.built(run)
 
@@ -327,9 +335,9 @@ def supervisor_of(folder):
     raise AssertionError("no supervisor")
 
 
-def test_o30_a_mirror_that_never_answers_ends_the_start_with_a_reason(tmp_path):
-    silence = repo.Silence()
-    api = Own(silence.source(), tmp_path)
+def test_o30_a_mirror_that_never_answers_ends_the_start_with_a_reason(lab, tmp_path):
+    silence = repo.Silence(lab.world, PUBLIC4)
+    api = Own(lab, silence.source(), tmp_path)
     try:
         with api.server:
             ns = api.namespace()
@@ -343,8 +351,22 @@ def test_o30_a_mirror_that_never_answers_ends_the_start_with_a_reason(tmp_path):
         silence.close()
 
 
-def test_o30_no_such_host(tmp_path):
-    api = Own("deb [trusted=yes] http://no-such-host.invalid ./\n", tmp_path)
+@pytest.mark.parametrize("host", [PRIVATE4, "private.test"])
+def test_o30_a_mirror_that_capsules_may_not_reach_is_there_for_builders_alone(lab, repository, tmp_path, host):
+    private = repo.Mirror(repository, lab.world, PRIVATE4)
+    api = Own(lab, f"deb [trusted=yes] http://{host}:{private.port} ./\n", tmp_path)
+    try:
+        with api.server:
+            ns = api.namespace()
+            run = install(api, ns, ["hello-tool"], f"hello-tool && ! curl -sm 5 http://{PRIVATE4}:{private.port}")
+            assert run["status"] == "Finished", run
+            assert PRIVATE4 not in "".join(p.read_text() for p in api.layers().glob("*/root/etc/hosts"))
+    finally:
+        private.close()
+
+
+def test_o30_no_such_host(lab, tmp_path):
+    api = Own(lab, "deb [trusted=yes] http://no-such-host.invalid ./\n", tmp_path)
     with api.server:
         text = details(api, api.namespace(), ["hello-tool"], seconds=120)
         assert "no-such-host.invalid" in text and "resolv" in text, text
