@@ -26,6 +26,7 @@ static void parts_init(mt_machine_parts *p)
                             .scratch_fd = -1,
                             .dev_fd = -1,
                             .mt_fd = -1,
+                            .conf_fd = -1,
                             .report_fd = -1,
                             .control_fd = -1};
 }
@@ -40,6 +41,7 @@ static void parts_done(mt_machine_parts *p)
         mt_close_fd(&p->init_group_fds[i]);
     mt_close_fd(&p->birth_fd);
     mt_close_fd(&p->scratch_fd);
+    mt_close_fd(&p->conf_fd);
     mt_close_fd(&p->dev_fd);
     mt_close_fd(&p->mt_fd);
     mt_close_fd(&p->report_fd);
@@ -65,9 +67,15 @@ static int prepare_scratch(mt_machine_parts *p, const mt_run_resources *res, mt_
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
+    // A layer that is being built gets owners as in an image.
+    int map = res->builds ? res->image_userns_fd : -1;
+
     if (res->scratch_fd >= 0 &&
-        mt_idmap_mount(res->scratch_fd, "", -1, attrs, &p->scratch_fd, err) < 0)
+        mt_idmap_mount(res->scratch_fd, "", map, attrs, &p->scratch_fd, err) < 0)
         return mt_wrap(err, "preparing the scratch folder");
+    if (res->conf_fd >= 0 && mt_idmap_mount(res->conf_fd, "", res->image_userns_fd,
+                                            attrs | MOUNT_ATTR_RDONLY, &p->conf_fd, err) < 0)
+        return mt_wrap(err, "preparing what the builder is told");
     return 0;
 }
 
