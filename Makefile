@@ -20,10 +20,12 @@ help:
 setup:
 	@tools/setup build run
 
+# What meson says when it makes the build files again is of interest only when it fails.
 build: setup
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) >/dev/null
-	@ninja -C $(BUILD) -n 2>/dev/null | grep -q 'no work to do' || echo 'building into $(BUILD)/ (some 40 seconds from nothing)'
-	@ninja -C $(BUILD) --quiet
+	@ninja -C $(BUILD) build.ninja >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
+	@ninja -C $(BUILD) -n 2>/dev/null | grep -q 'no work to do' || { \
+	    echo 'building into $(BUILD)/ (some 40 seconds from nothing)'; ninja -C $(BUILD) --quiet; }
 
 demo: build
 	@tools/with-server --image slim tools/demo

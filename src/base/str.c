@@ -89,27 +89,72 @@ bool mt_is_user_name(mt_str s)
     return true;
 }
 
+bool mt_is_package_name(mt_str s)
+{
+    if (s.len < 2 || s.len > 128 || !is_lower_alnum(s.data[0]))
+        return false;
+    for (size_t i = 1; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && !memchr("+.-", s.data[i], 3))
+            return false;
+    return true;
+}
+
+bool mt_is_package_version(mt_str s)
+{
+    if (s.len == 0 || s.data[0] < '0' || s.data[0] > '9')
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && !(s.data[i] >= 'A' && s.data[i] <= 'Z') &&
+            !memchr(".+~:-", s.data[i], 5))
+            return false;
+    return true;
+}
+
+mt_str mt_package_name_of(mt_str s)
+{
+    const char *equals = s.len ? memchr(s.data, '=', s.len) : NULL;
+
+    return (mt_str){s.data, equals ? (size_t)(equals - s.data) : s.len};
+}
+
+bool mt_is_package(mt_str s)
+{
+    mt_str name = mt_package_name_of(s);
+
+    if (s.len > 255 || !mt_is_package_name(name))
+        return false;
+    return name.len == s.len ||
+           mt_is_package_version((mt_str){s.data + name.len + 1, s.len - name.len - 1});
+}
+
 enum { NEAREST_MAX = 64 };
 
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+// Letters added, lost, changed, or two neighbours swapped: each counts one.
 static size_t distance(mt_str a, const char *b, size_t blen)
 {
-    size_t row[NEAREST_MAX + 1];
+    size_t rows[3][NEAREST_MAX + 1];
 
     for (size_t j = 0; j <= blen; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a.len; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= blen; j++) {
-            bool same = tolower((unsigned char)a.data[i - 1]) == tolower((unsigned char)b[j - 1]);
-            size_t cost = diagonal + (same ? 0 : 1);
+            bool same = same_letter(a.data[i - 1], b[j - 1]);
 
-            diagonal = row[j];
-            row[j] = MT_MIN(cost, MT_MIN(row[j], row[j - 1]) + 1);
+            row[j] = MT_MIN(above[j - 1] + (same ? 0 : 1), MT_MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a.data[i - 1], b[j - 2]) &&
+                same_letter(a.data[i - 2], b[j - 1]))
+                row[j] = MT_MIN(row[j], above2[j - 2] + 1);
         }
     }
-    return row[blen];
+    return rows[a.len % 3][blen];
 }
 
 const char *mt_nearest(mt_str word, const char *(*next)(size_t i, void *data), void *data)

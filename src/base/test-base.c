@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -7,6 +8,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/sha256.h"
 #include "base/tap.h"
 #include "base/utf8.h"
 
@@ -55,6 +57,46 @@ static void test_buf(void)
     CHECK_STR(mt_buf_str(&b), "abc");
 }
 
+// No byte of what it held is left in memory that it has given back, or moved out of.
+static void test_wiped(void)
+{
+    static const char MARK[] = "mark-of-a-secret";
+    mt_buf b = MT_BUF_SECRET_INIT(1 << 20);
+    char *seen;
+
+    CHECK_INT(mt_buf_adds(&b, MARK), 0);
+    seen = b.data;
+    mt_buf_consume(&b, 5);
+    CHECK_STR(mt_buf_str(&b), MARK + 5);
+    CHECK(memchr(seen + b.len, 'e', sizeof(MARK) - b.len) == NULL);
+    mt_buf_clear(&b);
+    CHECK(memchr(seen, 'e', sizeof(MARK)) == NULL);
+    for (int i = 0; i < 1000; i++)
+        (void)mt_buf_adds(&b, MARK);
+    CHECK_INT(b.len, 1000 * strlen(MARK));
+    CHECK(memcmp(b.data + 999 * strlen(MARK), MARK, sizeof(MARK)) == 0);
+    mt_buf_done(&b);
+    CHECK(b.data == NULL && b.wipe);
+}
+
+static void test_base64(void)
+{
+    static const char *const BAD[] = {"a", "ab=", "ab==x", "a===", "ab cd", "aQ=", "aR==", "ab=c"};
+    mt_str bytes = MT_STR("\0\xff\020ab\n");
+    char out[64];
+    size_t len = 0;
+
+    for (size_t n = 0; n <= bytes.len; n++) {
+        _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
+
+        CHECK_INT(mt_base64_encode((mt_str){bytes.data, n}, &b), 0);
+        CHECK(mt_base64_decode((mt_str){mt_buf_str(&b), b.len}, out, &len) && len == n);
+        CHECK(memcmp(out, bytes.data, n) == 0);
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(BAD); i++)
+        CHECK(!mt_base64_decode(mt_str_of(BAD[i]), out, &len));
+}
+
 static void test_arena(void)
 {
     _cleanup_arena_ mt_arena *a = mt_arena_new(100000);
@@ -84,6 +126,7 @@ static void test_str(void)
     CHECK(mt_is_user_name(MT_STR("_svc-1")) && !mt_is_user_name(MT_STR("1a")));
     CHECK_STR(mt_nearest_of(MT_STR("capsule-strat"), names, 3), "capsule-start");
     CHECK_STR(mt_nearest_of(MT_STR("zzzzzz"), names, 3), NULL);
+    CHECK_STR(mt_nearest_of(MT_STR("mtuoh"), (const char *const[]){"mouth", "mutoh"}, 2), "mutoh");
 }
 
 static void test_utf8(void)
@@ -254,6 +297,48 @@ static void test_loop(void)
     mt_close_fd(&fds[1]);
 }
 
+// FIPS 180-4's examples, and lengths around a block.
+static void test_sha256(void)
+{
+    static const struct {
+        const char *unit;
+        size_t times;
+        const char *digest;
+    } cases[] = {
+        {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+        {"a", 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+        {"a", 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        char digest[MT_SHA256_TEXT];
+        mt_sha256 s;
+
+        mt_sha256_init(&s);
+        for (size_t n = 0; n < cases[i].times; n++)
+            mt_sha256_add(&s, cases[i].unit, strlen(cases[i].unit));
+        mt_sha256_hex(&s, digest);
+        CHECK_STR(digest, cases[i].digest);
+    }
+}
+
+static void test_packages(void)
+{
+    static const char *const good[] = {"sqlite3",    "g++",        "0ad",
+                                       "libstdc++6", "jq=1.6-2.1", "a.b=1:2~rc1+b1"};
+    static const char *const bad[] = {
+        "", "a", "Jq", "-oX=Y", "jq;id", "jq=", "jq=-1", "jq=1 2", "jq/x", "../x", "jq jq"};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(good); i++)
+        CHECK(mt_is_package(mt_str_of(good[i])));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(bad); i++)
+        CHECK(!mt_is_package(mt_str_of(bad[i])));
+}
+
 static void test_files(void)
 {
     char dir[] = "/tmp/test-base-XXXXXX", path[64];
@@ -275,6 +360,8 @@ int main(void)
     mt_log_init("test-base", MT_LOG_WARNING);
     test_err();
     test_buf();
+    test_wiped();
+    test_base64();
     test_arena();
     test_str();
     test_utf8();
@@ -283,5 +370,7 @@ int main(void)
     test_id();
     test_loop();
     test_files();
+    test_sha256();
+    test_packages();
     return TAP_DONE();
 }

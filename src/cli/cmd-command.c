@@ -57,18 +57,6 @@ static int run_await(cli *c, mt_err **err)
 
 // --- show ---
 
-// COMMAND and its arguments on one line.
-static char *line_of(const mt_json *v)
-{
-    const mt_json *words = mt_json_get(v, "arguments");
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
-
-    (void)mt_buf_adds(&b, cli_text(v, "command"));
-    for (size_t i = 0; i < mt_json_count(words); i++)
-        (void)mt_buf_addf(&b, " %s", mt_json_text(mt_json_at(words, i), ""));
-    return xstrdup(mt_buf_str(&b));
-}
-
 static void line(const char *name, const char *text)
 {
     if (!text[0])
@@ -81,7 +69,7 @@ static void line(const char *name, const char *text)
 static void print_command(const mt_json *v)
 {
     const mt_json *limits = mt_json_get(v, "limitsReached");
-    _cleanup_free_ char *text = line_of(v);
+    _cleanup_free_ char *text = command_line_of(v);
     int64_t code;
 
     line("id", cli_text(v, "id"));
@@ -96,7 +84,7 @@ static void print_command(const mt_json *v)
         (void)printf("%-10s  %lld\n", "exit code", (long long)code);
     line("details", cli_text(v, "failureDetails"));
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", mt_json_text(mt_json_at(limits, i), ""));
+        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
     line("sent", cli_time(v, "dateCreated"));
     line("started", cli_time(v, "dateStarted"));
     line("ended", cli_time(v, "dateEnded"));
@@ -143,7 +131,7 @@ static void print_list(const cli *c, const mt_json *items)
 
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
-        _cleanup_free_ char *text = line_of(v);
+        _cleanup_free_ char *text = command_line_of(v);
         char number[24] = "";
         int64_t code;
 

@@ -69,7 +69,8 @@ void cli_print_help(const cli *c, const cli_command *command)
     (void)printf("%smt%s: the command line of maitento\n\n    mt COMMAND [ARGUMENTS] [OPTIONS]\n",
                  bold, off);
     for (const cli_group *g = cli_groups; g->title; g++) {
-        (void)printf("\n%s%s%s\n", bold, g->title, off);
+        if (g->title[0])
+            (void)printf("\n%s%s%s\n", bold, g->title, off);
         for (const cli_command *k = g->commands; k->name; k++)
             (void)printf("  %-24s %s\n", k->name, k->summary);
     }

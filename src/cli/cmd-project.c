@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deploy, init.
 #include "cli/copy.h"
+#include "cli/diagnostic.h"
 
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -45,32 +46,6 @@ static bool is_project_file(const char *rel)
     return false;
 }
 
-static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static mt_json *encode(const mt_buf *b)
-{
-    size_t at = 0;
-    char *out = xalloc((b->len + 2) / 3 * 4 + 1);
-    mt_json *v;
-
-    for (size_t i = 0; i < b->len; i += 3) {
-        uint32_t n = (uint32_t)(unsigned char)b->data[i] << 16;
-        size_t have = MT_MIN(b->len - i, (size_t)3);
-
-        if (have > 1)
-            n |= (uint32_t)(unsigned char)b->data[i + 1] << 8;
-        if (have > 2)
-            n |= (unsigned char)b->data[i + 2];
-        out[at++] = base64[n >> 18];
-        out[at++] = base64[n >> 12 & 63];
-        out[at++] = have > 1 ? base64[n >> 6 & 63] : '=';
-        out[at++] = have > 2 ? base64[n & 63] : '=';
-    }
-    v = mt_json_new_string((mt_str){out, at});
-    free(out);
-    return v;
-}
-
 static int add_file(project *p, int root, const char *rel, const char *path, mt_err **err)
 {
     _cleanup_close_ int fd = beneath_open_file(root, rel, err);
@@ -94,7 +69,8 @@ static int add_file(project *p, int root, const char *rel, const char *path, mt_
     file = mt_json_new_object();
     (void)mt_json_set(file, "path", mt_json_new_text(path));
     (void)mt_json_set(file, text ? "content" : "contentBase64",
-                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len}) : encode(&b));
+                      text ? mt_json_new_string((mt_str){mt_buf_str(&b), b.len})
+                           : cli_json_base64(mt_buf_str(&b), b.len));
     (void)mt_json_append(p->files, file);
     return 0;
 }
@@ -172,53 +148,21 @@ static int collect(project *p, mt_err **err)
 
 // --- printing ---
 
-static void print_source(FILE *to, const cli *c, const char *line, int64_t column)
-{
-    const char *p = line;
-
-    (void)fputs("    ", to);
-    cli_print_clean(to, line, strlen(line));
-    (void)fputs("\n    ", to);
-    // A tab stands where the line has one, so that the caret meets its column.
-    for (int64_t i = 1; i < column && *p; i++) {
-        uint32_t ch;
-        size_t n = mt_utf8_decode(p, strlen(p), &ch, NULL);
-
-        (void)fputc(*p == '\t' ? '\t' : ' ', to);
-        p += n ? n : 1;
-    }
-    (void)fprintf(to, "%s^%s\n", cli_on(c->err_colour, CLI_GREEN), cli_off(c->err_colour));
-}
-
 static void print_diagnostic(const cli *c, const char *folder, const mt_json *d, bool error)
 {
-    const char *file = cli_text(d, "file"), *message = cli_text(d, "message"),
-               *hint = cli_text(d, "hint");
-    const char *line = mt_json_text(mt_json_get(d, "sourceLine"), NULL);
-    bool colour = c->err_colour;
+    const char *file = cli_text(d, "file");
+    _cleanup_free_ char *path =
+        file[0] ? xprintf("%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", file)
+                : xstrdup("");
+    cli_diagnostic shown = {.file = path,
+                            .line = cli_int(d, "line"),
+                            .column = cli_int(d, "column"),
+                            .warning = !error,
+                            .message = cli_text(d, "message"),
+                            .hint = cli_text(d, "hint"),
+                            .source_line = mt_json_text(mt_json_get(d, "sourceLine"), NULL)};
 
-    (void)fputs(cli_on(colour, CLI_BOLD), stderr);
-    if (file[0]) {
-        _cleanup_free_ char *path =
-            xprintf("%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", file);
-
-        cli_print_clean(stderr, path, strlen(path));
-        if (cli_int(d, "line") > 0)
-            (void)fprintf(stderr, ":%lld:%lld", (long long)cli_int(d, "line"),
-                          (long long)MT_MAX(cli_int(d, "column"), (int64_t)1));
-        (void)fputs(": ", stderr);
-    }
-    (void)fprintf(stderr, "%s%s%s: ", cli_on(colour, error ? CLI_RED : CLI_YELLOW),
-                  error ? "error" : "warning", cli_off(colour));
-    cli_print_clean(stderr, message, strlen(message));
-    (void)fputc('\n', stderr);
-    if (line)
-        print_source(stderr, c, line, cli_int(d, "column"));
-    if (hint[0]) {
-        (void)fputs("    hint: ", stderr);
-        cli_print_clean(stderr, hint, strlen(hint));
-        (void)fputc('\n', stderr);
-    }
+    cli_print_diagnostic(c, &shown);
 }
 
 static void print_changes(const mt_json *answer, const char *member)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of capsules: list, show, wait, stop.
 #include "cli/run-wait.h"
+#include "cli/story.h"
 
 #include "base/clock.h"
 
@@ -107,8 +108,9 @@ static int get_run(cli *c, mt_json **ret, mt_err **err)
 
     if (api_run_id(c, cli_arg(c, 0), &id, err) < 0)
         return -1;
-    path = api_path(cli_flag(c, "story") ? "/v1/capsule-runs/%s?story=true" : "/v1/capsule-runs/%s",
-                    id);
+    if (cli_flag(c, "story"))
+        return story_get(c, id, 0, ret, err);
+    path = api_path("/v1/capsule-runs/%s", id);
     return api_get(c, path, ret, err);
 }
 
@@ -135,7 +137,7 @@ static void print_run(const mt_json *v)
     line("reason", cli_text(v, "endReason"));
     line("details", cli_text(v, "failureDetails"));
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", mt_json_text(mt_json_at(limits, i), ""));
+        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
     for (size_t i = 0; i < mt_json_count(labels); i++) {
         _cleanup_free_ char *label = xprintf("%s=%s", mt_json_name_at(labels, i).data,
                                              mt_json_text(mt_json_value_at(labels, i), ""));
@@ -178,14 +180,7 @@ static void print_phases(const mt_json *phases)
 static void print_story(const mt_json *v)
 {
     const mt_json *story = mt_json_get(v, "story");
-    _cleanup_free_ char *started =
-        xprintf("started by %s: capsule %s, version %lld, image %s, for at most %s",
-                cli_text(v, "startedBy"), cli_text(v, "capsule"), (long long)cli_int(v, "version"),
-                cli_text(v, "image"), cli_text(v, "maxDuration"));
-    const char *details = cli_text(v, "failureDetails"), *reason = cli_text(v, "endReason");
-    _cleanup_free_ char *ended =
-        xprintf("ended: %s%s%s%s%s", cli_text(v, "status"), reason[0] ? ", " : "", reason,
-                details[0] ? ": " : "", details);
+    _cleanup_free_ char *started = story_begin(v), *ended = story_end(v);
 
     event(v, "dateCreated", started);
     for (size_t i = 0; i < mt_json_count(story); i++)

@@ -15,21 +15,11 @@
 
 enum { PATIENCE_S = 60, LIVED_S = 5 };
 
-typedef struct stream {
-    cli own; // a copy: everything in it but its transport and problem is borrowed
-    const command_ref *command;
-    const char *name;
-    int fd;
-    uint64_t offset, lost;
-    bool reader_left;
-    mt_err *error;
-} stream;
-
 // --- one answer ---
 
 static int on_head(const transport_answer *a, void *data, mt_err **err)
 {
-    stream *s = data;
+    command_stream *s = data;
 
     if (!a->has_offset)
         return 0;
@@ -43,68 +33,39 @@ static int on_head(const transport_answer *a, void *data, mt_err **err)
 
 static int on_data(const void *piece, size_t len, void *data, mt_err **err)
 {
-    stream *s = data;
-    int r = s->reader_left ? 0 : mt_write_full(s->fd, piece, len);
+    command_stream *s = data;
 
-    if (r == -EPIPE && s->fd == STDOUT_FILENO) { // as any Unix program ends then
-        (void)signal(SIGPIPE, SIG_DFL);
-        (void)raise(SIGPIPE);
-    }
-    if (r == -EPIPE) {
-        s->reader_left = true;
-        r = 0;
-    }
+    if (s->sink(s, piece, len, err) < 0)
+        return -1;
     s->offset += len;
-    return r < 0 ? mt_fail_errno(err, r, "the output cannot be written") : 0;
+    return 0;
 }
 
-static int follow_once(stream *s, mt_err **err)
+static int read_once(command_stream *s, bool follow, mt_err **err)
 {
     _cleanup_free_ char *more =
-        xprintf("/output?stream=%s&from=%llu&follow=true", s->name, (unsigned long long)s->offset);
+        xprintf("/output?stream=%s&from=%llu%s", s->name, (unsigned long long)s->offset,
+                follow ? "&follow=true" : "");
     _cleanup_free_ char *url = command_url(s->command, more);
     _cleanup_answer_ transport_answer answer = TRANSPORT_ANSWER_INIT;
     transport_request request = {
         .method = "GET", .target = url, .on_head = on_head, .on_data = on_data, .data = s};
 
-    return api_send(&s->own, &request, &answer, err);
+    return api_send(s->c, &request, &answer, err);
 }
 
-// --- a whole stream ---
-
-static int ask_whether_ended(stream *s, bool *ret, mt_err **err)
-{
-    _cleanup_free_ char *url = command_url(s->command, "");
-    _cleanup_json_ mt_json *v = NULL;
-
-    if (api_get_patiently(&s->own, url, true, &v, err) < 0)
-        return -1;
-    *ret = command_has_ended(v);
-    return 0;
-}
-
-static int follow(stream *s, mt_err **err)
+int command_stream_read(command_stream *s, bool follow, mt_err **err)
 {
     int64_t fails_since = 0;
-    bool ended = false;
 
     for (int tries = 0;;) {
         uint64_t before = s->offset;
         int64_t asked = mt_boottime_ns(), now;
         mt_err *cause = NULL;
-        int r = follow_once(s, &cause);
 
-        now = mt_boottime_ns();
-        if (r == 0 && ended)
+        if (read_once(s, follow, &cause) == 0)
             return 0;
-        if (r == 0) {
-            if (ask_whether_ended(s, &ended, err) < 0)
-                return -1;
-            if (!ended && now - asked < 200000000 && !cli_sleep_ms(500))
-                return mt_fail(err, MT_E_UNREACHABLE, "interrupted");
-            fails_since = tries = 0;
-            continue;
-        }
+        now = mt_boottime_ns();
         if (s->offset != before || now - asked > (int64_t)LIVED_S * 1000000000 || !fails_since) {
             fails_since = now;
             tries = 0;
@@ -124,6 +85,61 @@ static int follow(stream *s, mt_err **err)
     }
 }
 
+// --- a whole stream ---
+
+typedef struct stream {
+    command_stream s;
+    cli own; // a copy: everything in it but its transport and problem is borrowed
+    int fd;
+    bool reader_left;
+    mt_err *error;
+} stream;
+
+static int to_fd(command_stream *cs, const void *piece, size_t len, mt_err **err)
+{
+    stream *s = cs->data;
+    int r = s->reader_left ? 0 : mt_write_full(s->fd, piece, len);
+
+    if (r == -EPIPE && s->fd == STDOUT_FILENO) { // as any Unix program ends then
+        (void)signal(SIGPIPE, SIG_DFL);
+        (void)raise(SIGPIPE);
+    }
+    if (r == -EPIPE) {
+        s->reader_left = true;
+        r = 0;
+    }
+    return r < 0 ? mt_fail_errno(err, r, "the output cannot be written") : 0;
+}
+
+static int ask_whether_ended(stream *s, bool *ret, mt_err **err)
+{
+    _cleanup_free_ char *url = command_url(s->s.command, "");
+    _cleanup_json_ mt_json *v = NULL;
+
+    if (api_get_patiently(&s->own, url, true, &v, err) < 0)
+        return -1;
+    *ret = command_has_ended(v);
+    return 0;
+}
+
+static int follow(stream *s, mt_err **err)
+{
+    bool ended = false;
+
+    for (;;) {
+        int64_t asked = mt_boottime_ns();
+
+        if (command_stream_read(&s->s, true, err) < 0)
+            return -1;
+        if (ended)
+            return 0;
+        if (ask_whether_ended(s, &ended, err) < 0)
+            return -1;
+        if (!ended && mt_boottime_ns() - asked < 200000000 && !cli_sleep_ms(500))
+            return mt_fail(err, MT_E_UNREACHABLE, "interrupted");
+    }
+}
+
 static void *follow_thread(void *data)
 {
     stream *s = data;
@@ -137,7 +153,8 @@ static void *follow_thread(void *data)
 static int stream_init(stream *s, const cli *c, const command_ref *r, const char *name, int fd,
                        mt_err **err)
 {
-    *s = (stream){.own = *c, .command = r, .name = name, .fd = fd};
+    *s = (stream){.own = *c, .fd = fd};
+    s->s = (command_stream){.c = &s->own, .command = r, .name = name, .sink = to_fd, .data = s};
     s->own.problem = NULL;
     s->own.quiet = true; // its waits and tries show nothing: the terminal is the output's
     s->own.transport = transport_open(c->url.value, err);
@@ -194,9 +211,9 @@ static int start_thread(pthread_t *ret, stream *s)
 
 static void say_lost(const cli *c, const stream *s)
 {
-    if (s->lost > 0)
+    if (s->s.lost > 0)
         cli_warn(c, "%llu bytes of its %s output were dropped before they could be read",
-                 (unsigned long long)s->lost, s->name);
+                 (unsigned long long)s->s.lost, s->s.name);
 }
 
 static int follow_both(stream *out, stream *errors, mt_err **err)

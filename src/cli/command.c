@@ -60,13 +60,20 @@ static int not_an_id(cli *c, const char *word, mt_err **err)
         word);
 }
 
-static int find_with_run(cli *c, const char *run, const char *word, command_ref *ret, mt_err **err)
+static bool may_name_command(const char *word)
+{
+    return mt_streq(word, "@last") || api_is_ending(word) || mt_is_id(mt_str_of(word));
+}
+
+int command_find_in(cli *c, const char *run, const char *word, command_ref *ret, mt_err **err)
 {
     bool last = mt_streq(word, "@last");
     int r;
 
-    if (api_run_id(c, run, &ret->run, err) < 0)
-        return -1;
+    if (!may_name_command(word))
+        return not_an_id(c, word, err);
+    free(ret->run);
+    ret->run = xstrdup(run);
     if (mt_is_id(mt_str_of(word))) {
         ret->id = xstrdup(word);
         return 0;
@@ -82,82 +89,41 @@ static int find_with_run(cli *c, const char *run, const char *word, command_ref 
     return r;
 }
 
-// Ids hold their time: milliseconds since 1970 in the first 12 digits.
-static int64_t time_of_id(const char *id)
+// By the whole id: the server knows its run.
+static int find_by_id(cli *c, const char *id, command_ref *ret, mt_err **err)
 {
-    int64_t ms = 0;
-
-    for (int i = 0; i < 13; i++) {
-        if (id[i] != '-')
-            ms = ms << 4 | (id[i] <= '9' ? id[i] - '0' : id[i] - 'a' + 10);
-    }
-    return ms * 1000;
-}
-
-// Whether the run lived when the command of that id was made; a minute more, as clocks are set.
-static bool may_hold(const mt_json *run, const char *id)
-{
-    int64_t from = 0, to = INT64_MAX - 60000000, at = time_of_id(id);
-
-    (void)mt_time_parse(mt_str_of(cli_text(run, "dateCreated")), &from);
-    (void)mt_time_parse(mt_str_of(cli_text(run, "dateEnded")), &to);
-    return at >= from - 60000000 && at <= to + 60000000;
-}
-
-// The run of a whole command id: 0, 1 when it is not there.
-static int try_run(cli *c, const char *run, const char *id, mt_err **err)
-{
-    command_ref r = {(char *)run, (char *)id};
-    _cleanup_free_ char *url = command_url(&r, "");
+    _cleanup_free_ char *url = api_path("/v1/commands/%s", id);
     _cleanup_json_ mt_json *v = NULL;
-    mt_err *cause = NULL;
 
-    if (api_get(c, url, &v, &cause) == 0)
-        return 0;
-    if (mt_err_code(cause) == MT_E_NOT_FOUND) {
-        (void)mt_err_free(cause);
-        return 1;
-    }
-    mt_err_move(err, cause);
-    return -1;
+    if (api_get(c, url, &v, err) < 0)
+        return -1;
+    *ret = (command_ref){xstrdup(cli_text(v, "runId")), xstrdup(id)};
+    return 0;
 }
 
-static int find_anywhere(cli *c, const char *word, command_ref *ret, mt_err **err)
+// By an ending, in the newest runs.
+static int find_by_ending(cli *c, const char *word, command_ref *ret, mt_err **err)
 {
-    bool whole = mt_is_id(mt_str_of(word));
-    _cleanup_json_ mt_json *answer = NULL, *runs = NULL;
+    _cleanup_free_ char *url = xprintf("/v1/capsule-runs?limit=%d", SEARCHED_RUNS);
+    _cleanup_json_ mt_json *answer = NULL;
+    const mt_json *runs;
 
-    if (whole && api_list(c, "/v1/capsule-runs", &runs, err) < 0)
+    if (api_get(c, url, &answer, err) < 0)
         return -1;
-    if (!whole) {
-        _cleanup_free_ char *url = xprintf("/v1/capsule-runs?limit=%d", SEARCHED_RUNS);
-
-        if (api_get(c, url, &answer, err) < 0)
-            return -1;
-        runs = mt_json_ref(mt_json_get(answer, "items"));
-    }
+    runs = mt_json_get(answer, "items");
     for (size_t i = 0; i < mt_json_count(runs); i++) {
-        const mt_json *run = mt_json_at(runs, i);
-        const char *run_id = cli_text(run, "id");
-        int r = 1;
+        const char *run = cli_text(mt_json_at(runs, i), "id");
+        int r = find_in_run(c, run, word, &ret->id, err);
 
-        if (!whole)
-            r = find_in_run(c, run_id, word, &ret->id, err);
-        else if (may_hold(run, word))
-            r = try_run(c, run_id, word, err);
         if (r < 0)
             return -1;
-        if (r > 0)
-            continue;
-        ret->run = xstrdup(run_id);
-        if (whole)
-            ret->id = xstrdup(word);
-        return 0;
+        if (r == 0) {
+            ret->run = xstrdup(run);
+            return 0;
+        }
     }
     return mt_fail(err, MT_E_NOT_FOUND,
-                   whole ? "there is no command '%s'"
-                         : "no command in your newest runs has an id that ends in '%s': give the "
-                           "run, too",
+                   "no command in your newest runs has an id that ends in '%s': give the run, too",
                    word);
 }
 
@@ -165,13 +131,17 @@ int command_find(cli *c, command_ref *ret, mt_err **err)
 {
     const char *run = c->arg_count > 1 ? cli_arg(c, 0) : NULL;
     const char *word = cli_arg(c, c->arg_count > 1 ? 1 : 0);
-    bool last = mt_streq(word, "@last");
+    _cleanup_free_ char *run_id = NULL;
 
-    if (!last && !api_is_ending(word) && !mt_is_id(mt_str_of(word)))
+    if (!may_name_command(word))
         return not_an_id(c, word, err);
-    if (run || last)
-        return find_with_run(c, run ? run : "@last", word, ret, err);
-    return find_anywhere(c, word, ret, err);
+    if (run || mt_streq(word, "@last")) {
+        if (api_run_id(c, run ? run : "@last", &run_id, err) < 0)
+            return -1;
+        return command_find_in(c, run_id, word, ret, err);
+    }
+    return mt_is_id(mt_str_of(word)) ? find_by_id(c, word, ret, err)
+                                     : find_by_ending(c, word, ret, err);
 }
 
 // --- waiting ---
@@ -211,6 +181,17 @@ int command_wait(cli *c, const command_ref *r, int64_t timeout_ms, mt_json **ret
             (void)cli_sleep_ms(1000);
         seconds = MT_MIN(longest, (end - now + 999999999) / 1000000000);
     }
+}
+
+char *command_line_of(const mt_json *v)
+{
+    const mt_json *words = mt_json_get(v, "arguments");
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
+
+    (void)mt_buf_adds(&b, cli_text(v, "command"));
+    for (size_t i = 0; i < mt_json_count(words); i++)
+        (void)mt_buf_addf(&b, " %s", mt_json_text(mt_json_at(words, i), ""));
+    return xstrdup(mt_buf_str(&b));
 }
 
 // --- the end ---

@@ -2,6 +2,7 @@
 // What people see: colours, tables, notes, errors, progress.
 #include "cli/cli.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
@@ -134,6 +135,14 @@ int cli_print_json(const mt_json *v, mt_err **err)
         return mt_fail_oom(err);
     (void)fwrite(b.data, 1, b.len, stdout);
     return 0;
+}
+
+mt_json *cli_json_base64(const void *data, size_t len)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT((len + 2) / 3 * 4 + 1);
+
+    (void)mt_base64_encode((mt_str){data, len}, &text);
+    return mt_json_new_string((mt_str){mt_buf_str(&text), text.len});
 }
 
 // --- errors ---
@@ -325,6 +334,15 @@ void cli_table_print(const cli *c, cli_table *t)
 }
 
 // --- progress ---
+
+const char *cli_limit_words(const char *limit)
+{
+    if (mt_streq(limit, "memory"))
+        return "memory (limits.memory)";
+    if (mt_streq(limit, "pids"))
+        return "processes (limits.pids)";
+    return mt_streq(limit, "disk") ? "disk (limits.disk, or a file system's limit)" : limit;
+}
 
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT])
 {

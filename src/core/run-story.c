@@ -76,7 +76,49 @@ static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
     }
 }
 
-int mt_run_story(int runs_dirfd, const char *run_id, mt_buf *out)
+static const char *kind_of(mt_record_type type)
+{
+    switch (type) {
+    case MT_REC_PHASE:
+        return "phase";
+    case MT_REC_STARTUP_STARTED:
+        return "startupStarted";
+    case MT_REC_STARTUP_ENDED:
+        return "startupEnded";
+    case MT_REC_READY:
+        return "ready";
+    case MT_REC_COMMAND_STARTED:
+        return "commandStarted";
+    case MT_REC_COMMAND_ENDED:
+        return "commandEnded";
+    case MT_REC_EXTENDED:
+        return "extended";
+    case MT_REC_ENDING:
+        return "ending";
+    case MT_REC_ENDED:
+        return "ended";
+    case MT_REC_CLOSED:
+        return "closed";
+    default:
+        return "note";
+    }
+}
+
+static void write_entry(mt_jw *w, const mt_record *r, const char *what)
+{
+    mt_jw_begin_object(w);
+    mt_jw_member_int(w, "number", (int64_t)r->seq);
+    mt_jw_member_time(w, "time", r->time_us);
+    mt_jw_member_text(w, "kind", kind_of(r->type));
+    mt_jw_member_text(w, "what", what);
+    if (r->type == MT_REC_COMMAND_STARTED)
+        mt_jw_member_str(w, "commandId", r->command_started.id);
+    if (r->type == MT_REC_COMMAND_ENDED)
+        mt_jw_member_str(w, "commandId", r->command_ended.id);
+    mt_jw_end_object(w);
+}
+
+int mt_run_story(int runs_dirfd, const char *run_id, uint64_t after, mt_buf *out)
 {
     char path[MT_ID_TEXT + 16], text[SENTENCE_MAX];
     _cleanup_close_ int fd = -1;
@@ -90,15 +132,12 @@ int mt_run_story(int runs_dirfd, const char *run_id, mt_buf *out)
         return -1;
     mt_jw_init(&w, out, 0);
     mt_jw_begin_array(&w);
-    while (!out->failed && mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+    while (!out->failed && out->len < MT_STORY_BYTES &&
+           mt_journal_next(reader, after, &record, NULL, NULL) > 0) {
         const char *what = sentence_of(&record, text);
 
-        if (!what)
-            continue;
-        mt_jw_begin_object(&w);
-        mt_jw_member_time(&w, "time", record.time_us);
-        mt_jw_member_text(&w, "what", what);
-        mt_jw_end_object(&w);
+        if (what)
+            write_entry(&w, &record, what);
     }
     mt_jw_end_array(&w);
     mt_journal_reader_free(reader);

@@ -4,5 +4,9 @@
 
 #include "base/buf.h"
 
-// Appends a JSON list of {"time", "what"} to out. 0, or < 0 when there is no journal (any more).
-int mt_run_story(int runs_dirfd, const char *run_id, mt_buf *out);
+enum { MT_STORY_BYTES = 4 << 20 }; // of one list, about: the rest is asked for with `after`
+
+// Appends a JSON list of {"number", "time", "kind", "what"[, "commandId"]} to out: what has a
+// number above after, oldest first, as far as MT_STORY_BYTES go. 0, or < 0 when there is no journal
+// (any more).
+int mt_run_story(int runs_dirfd, const char *run_id, uint64_t after, mt_buf *out);

@@ -4,17 +4,17 @@
 #include "core/runs-internal.h"
 
 #include "base/clock.h"
+#include "capsule/scratch.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
 
 enum {
     INFO_WAIT_MS = 2000,
+    PRUNE_WAIT_S = 60,
     INFO_FRESH_US = 10 * 1000000,
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
-
-#define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
 
 // Runs under way must be able to end and be told: no new ones when the disk is nearly full.
 static int check_disk_floor(mt_runs *runs, mt_err **err)
@@ -25,7 +25,7 @@ static int check_disk_floor(mt_runs *runs, mt_err **err)
     if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
         return 0;
     free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-    floor = MT_MIN((uint64_t)st.f_blocks * st.f_frsize / 20, DISK_FLOOR_BYTES);
+    floor = mt_disk_floor((uint64_t)st.f_blocks * st.f_frsize);
     if (free_bytes >= floor)
         return 0;
     return mt_fail(err, MT_E_DISK_FULL,
@@ -61,6 +61,7 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
 
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
 {
+    char size[MT_SIZE_TEXT];
     int r = 0;
 
     if (check_disk_floor(runs, err) < 0)
@@ -76,6 +77,12 @@ int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
                     "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
                     "they may use together): give capsules less by limits.memory",
                     (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
+    else if (runs->disk_free < 2 * mt_scratch_floor(runs->disk_cap))
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "only %llu MiB of the scratch disk (%s) are free: what is left is for the runs "
+                    "that live",
+                    (unsigned long long)(runs->disk_free >> 20),
+                    mt_size_format((int64_t)runs->disk_cap, size));
     else if (runs->disk_cap &&
              runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
              runs->promised_runs > 0)
@@ -129,6 +136,35 @@ int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err)
     }
     (void)pthread_mutex_unlock(&runs->lock);
     if (!copy || mt_get_info(&frame, ret, arena) < 0)
+        return mt_fail(err, MT_E_UNAVAILABLE,
+                       "the runner does not answer: is mt-runner up? (its log says more)");
+    return 0;
+}
+
+static void ask_prune_posted(void *data)
+{
+    runs_ask_prune(data);
+}
+
+int mt_runs_prune_layers(mt_runs *runs, uint32_t *ret_layers, uint64_t *ret_bytes, mt_err **err)
+{
+    struct timespec until;
+    uint64_t mine;
+    bool done;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PRUNE_WAIT_S;
+    (void)pthread_mutex_lock(&runs->lock);
+    mine = ++runs->prune_asked;
+    (void)mt_loop_post(runs->options.loop, ask_prune_posted, runs);
+    while (runs->prune_answered < mine && runs->runner_there)
+        if (pthread_cond_timedwait(&runs->info_changed, &runs->lock, &until) == ETIMEDOUT)
+            break;
+    done = runs->prune_answered >= mine;
+    *ret_layers = runs->pruned_layers;
+    *ret_bytes = runs->pruned_bytes;
+    (void)pthread_mutex_unlock(&runs->lock);
+    if (!done)
         return mt_fail(err, MT_E_UNAVAILABLE,
                        "the runner does not answer: is mt-runner up? (its log says more)");
     return 0;

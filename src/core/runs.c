@@ -71,7 +71,7 @@ live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     l->runs = runs;
     l->limits = *limits;
-    l->plan.max = MT_FRAME_RUNNER_MAX;
+    l->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     l->phases.max = 16384;
     l->held.max = HELD_BYTES;
     l->feed.behind = true;
@@ -87,12 +87,21 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    l->ending = true;
+    runs_sessions_lost(l);
+    mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
     mt_buf_done(&l->plan);
     mt_buf_done(&l->phases);
     mt_buf_done(&l->held);
     free(l);
+}
+
+static void close_connection(live *l)
+{
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    runs_sessions_lost(l);
 }
 
 // ---- what a run has told, to the store ----
@@ -119,7 +128,7 @@ static void on_applied(void *data)
         l->reading = false;
         mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
@@ -141,12 +150,24 @@ static void on_stored(int result, const mt_err *err, void *data)
         free(a); // out of memory: the next restart reads the journal
 }
 
+// Before anybody can be told that the run has ended.
+static void shut_door(live *l)
+{
+    const mt_runs_options *o = &l->runs->options;
+
+    if (!l->shut && o->close_door)
+        o->close_door(l->id, o->doors);
+    l->shut = true;
+}
+
 static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
     struct applied *a = calloc(1, sizeof(*a));
 
+    if (change->ended)
+        shut_door(l);
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -403,11 +424,14 @@ static void take_record(live *l, const mt_record *r, bool here)
 
 static void on_record(live *l, const mt_record *r)
 {
+    // At once, also while other records wait.
+    if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
+        shut_door(l);
     if (!l->reading)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
         // Too much waits: the journal has it all, and is read again from there.
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
 }
 
 // ---- the supervisor's socket, and the journal file behind it ----
@@ -477,14 +501,31 @@ static void follow_failed(live *l)
         sweep(l);
 }
 
+// The first such frame brings the very socket that all later ones bring.
+static void on_api(live *l, const mt_frame *frame)
+{
+    const mt_runs_options *o = &l->runs->options;
+    _cleanup_close_ int fd = mt_frame_conn_take_fd(l->conn);
+    uint32_t base;
+
+    if (fd >= 0 && !l->shut && o->open_door && mt_get_api(frame, &base) == 0)
+        o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_RECORD &&
-        mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
+    if (frame->type == MT_FRAME_API)
+        on_api(l, frame);
+    else if (frame->type == MT_FRAME_USAGE)
+        runs_told_usage(l, frame);
+    else if (frame->type == MT_FRAME_RECORD &&
+             mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
+    else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)
+        runs_session_frame(l, frame);
 }
 
 static void on_run_closed(void *data)
@@ -492,6 +533,7 @@ static void on_run_closed(void *data)
     live *l = data;
 
     l->conn = NULL;
+    runs_sessions_lost(l);
     if (!l->ending)
         follow_failed(l);
 }
@@ -520,7 +562,7 @@ void runs_send_extend(live *l)
 
 void runs_drop_connection(live *l)
 {
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
 }
 
@@ -549,7 +591,7 @@ static void follow(live *l)
     }
     // By way of the folder's fd: the state folder's path may be too long for a socket address.
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/sock", dir);
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     if (mt_frame_conn_open(l->runs->options.loop, path, MT_FRAME_SUPERVISOR_MAX, &EVENTS, l,
                            &l->conn) < 0) {
         follow_failed(l);
@@ -564,6 +606,7 @@ static void follow(live *l)
     if (mt_frame_conn_send(l->conn, &b) == 0) {
         runs_send_terminate(l);
         runs_send_extend(l);
+        runs_sessions_begin(l);
         send_commands(l);
     }
 }
@@ -572,7 +615,7 @@ static void follow(live *l)
 
 void runs_send_start(live *l)
 {
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_RUNNER_MAX);
+    _cleanup_buf_ mt_buf b = MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
 
     l->state = SENT;
     l->starts++;
@@ -603,6 +646,14 @@ void runs_ask_info(mt_runs *runs)
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
 
     (void)mt_put_hello(&b, 0);
+    send_runner(runs, &b);
+}
+
+void runs_ask_prune(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_prune(&b, 0);
     send_runner(runs, &b);
 }
 
@@ -642,6 +693,16 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     runs->info_answered = runs->info_asked;
     runs->memory_cap = info.memory_cap_bytes;
     runs->disk_cap = info.scratch_bytes;
+    runs->disk_free = info.scratch_free_bytes;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
+static void on_pruned(mt_runs *runs, const mt_frame *frame)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (mt_get_pruned(frame, &runs->pruned_layers, &runs->pruned_bytes) == 0)
+        runs->prune_answered = runs->prune_asked;
     (void)pthread_cond_broadcast(&runs->info_changed);
     (void)pthread_mutex_unlock(&runs->lock);
 }
@@ -655,6 +716,9 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     switch (frame->type) {
     case MT_FRAME_INFO:
         store_info(runs, frame);
+        break;
+    case MT_FRAME_PRUNED:
+        on_pruned(runs, frame);
         break;
     case MT_FRAME_FAILED:
         on_failed(runs, frame);
@@ -753,7 +817,8 @@ int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err)
         mt_runs_free(runs);
         return mt_fail_oom(err);
     }
-    if (mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
+    if (runs_watch_disk(runs, err) < 0 ||
+        mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
         mt_runs_free(runs);
         return -1;
     }
@@ -770,6 +835,7 @@ void mt_runs_free(mt_runs *runs)
     for (size_t i = 0; i < RUNS_BUCKETS; i++)
         while (runs->buckets[i])
             forget(runs->buckets[i]);
+    mt_vfs_watch_free(runs->watch);
     mt_frame_conn_close(runs->runner);
     mt_timer_free(runs->runner_timer);
     mt_buf_done(&runs->info);
@@ -777,6 +843,11 @@ void mt_runs_free(mt_runs *runs)
     (void)pthread_cond_destroy(&runs->info_changed);
     (void)pthread_mutex_destroy(&runs->lock);
     free(runs);
+}
+
+mt_loop *mt_runs_loop(const mt_runs *runs)
+{
+    return runs->options.loop;
 }
 
 static bool has_folder(mt_runs *runs, const char *id)
@@ -798,6 +869,7 @@ static void replan(live *l, const mt_run *run, const mt_capsule_def *def)
     else if (mt_run_plan(o->store, run, o->limits, arena, &plan, &err) == 0 &&
              mt_runs_fit(l->runs, def, &plan.limits, &err) == 0)
         (void)mt_plan_encode(&plan, &l->plan, &err);
+    mt_plan_forget(&plan);
     if (err)
         runs_end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
     else
@@ -859,6 +931,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         runs->promised_runs++;
         runs->promised_memory += limits.memory_bytes;
         runs->promised_disk += limits.disk_bytes;
+        runs_watch_mounts(l, run, &def);
         if (has_folder(runs, run->id))
             follow(l);
         else
@@ -871,5 +944,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
     }
     mt_run_list_done(&list);
-    return 0;
+    // What a journal has told of a run's end holds before anybody is served: keys that were made
+    // inside it, above all, are refused.
+    return mt_store_settle(runs->options.store, err);
 }

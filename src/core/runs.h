@@ -21,12 +21,20 @@ typedef struct mt_runs_options {
     mt_store *store;
     const char *runner_socket;
     int runs_dirfd; // STATE/runs; stays the caller's
+    int vfs_dirfd;  // STATE/vfs, likewise
     const mt_mtr_server *limits;
     int64_t max_live_runs;
+    // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
+    // and does not once the run's end has begun, which close_door tells (also of runs that had
+    // none). On the loop's thread; both may be NULL.
+    void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
+    void (*close_door)(const char *run_id, void *doors);
+    void *doors;
 } mt_runs_options;
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
 void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
+mt_loop *mt_runs_loop(const mt_runs *runs);
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 
@@ -40,6 +48,9 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
 // promised here is given back by mt_runs_release() (the start failed) or when the run ends.
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err);
 void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
+
+// Refuses (diskFull) a file system that holds more than its limit after runs have filled it.
+int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);
 
 // Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
 int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
@@ -60,6 +71,9 @@ int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.
 int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err);
+// Has the runner remove the package layers that nobody uses. Waits until that is done, at most a
+// minute.
+int mt_runs_prune_layers(mt_runs *runs, uint32_t *ret_layers, uint64_t *ret_bytes, mt_err **err);
 // The digest of an image by name; notFound names the images that are there.
 int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1],
                   mt_err **err);

@@ -321,7 +321,7 @@ static int collect(mt_mtr_file *f, tokens *ret)
     return 0;
 }
 
-static int print(mt_mtr_file *f, mt_buf *out, mt_err **err)
+int mt_mtr_format_file(mt_mtr_file *f, mt_buf *out, mt_err **err)
 {
     mt_buf text = MT_BUF_INIT((size_t)16 * MT_MTR_MAX_BYTES);
     tokens list = {0};
@@ -357,7 +357,7 @@ int mt_mtr_format(const char *name, const char *data, size_t len, mt_buf *out, m
     if (!f)
         return mt_fail_oom(err);
     if (!f->failed)
-        return print(f, out, err);
+        return mt_mtr_format_file(f, out, err);
     mt_mtr_diags_sort(diags);
     d = mt_mtr_diags_at(diags, 0);
     if (!d)

@@ -130,5 +130,6 @@ void mt_mtr_report(mt_mtr_file *f, mt_mtr_severity severity, unsigned line, unsi
 // Appends the text of a file in the one layout (two blanks a level, one member a line, comments
 // kept). Formatting twice changes nothing more. -1 (badRequest, first diagnostic as sentence) when
 // it does not parse.
-
 int mt_mtr_format(const char *name, const char *data, size_t len, mt_buf *out, mt_err **err);
+// The same of one that was parsed and has not failed.
+int mt_mtr_format_file(mt_mtr_file *file, mt_buf *out, mt_err **err);

@@ -449,12 +449,32 @@ static mt_mtr_node *parse_reference(parser *p)
     return node;
 }
 
-// true, false, null; any other word is a text without its quotes.
+// What a word may have been meant for: true, false or null misspelled, or as other languages write
+// them. NULL when it can only be a text.
+static const char *constant_near(mt_str text)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    static const struct {
+        const char *other, *word;
+    } foreign[] = {{"yes", "true"},  {"on", "true"},  {"no", "false"},
+                   {"off", "false"}, {"nil", "null"}, {"none", "null"}};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(words); i++) {
+        if (mt_str_ieq(text, words[i]))
+            return words[i];
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(foreign); i++) {
+        if (mt_str_ieq(text, foreign[i].other))
+            return foreign[i].word;
+    }
+    return mt_nearest_of(text, words, MT_ARRAY_SIZE(words));
+}
+
+// true, false, null; any other word is one of these misspelled, or a text without its quotes.
 static mt_mtr_node *parse_word(parser *p)
 {
     mt_mtr_node *node = new_node(p, MT_MTR_BAD);
     mt_str text = p->tok.text;
-    static const char *const words[] = {"true", "false", "null"};
 
     if (!node)
         return NULL;
@@ -464,13 +484,12 @@ static mt_mtr_node *parse_word(parser *p)
     } else if (mt_str_eq(text, "null")) {
         node->type = MT_MTR_NULL;
     } else {
-        const char *hint =
-            mt_mtr_printf(p->file, "write \"%.*s\"", (int)MT_MIN(text.len, (size_t)60), text.data);
+        const char *near = constant_near(text);
+        int shown = (int)MT_MIN(text.len, (size_t)60);
+        const char *hint = near ? mt_mtr_printf(p->file, "write %s, or \"%.*s\" for a text", near,
+                                                shown, text.data)
+                                : mt_mtr_printf(p->file, "write \"%.*s\"", shown, text.data);
 
-        for (size_t i = 0; i < MT_ARRAY_SIZE(words); i++) {
-            if (mt_str_ieq(text, words[i]))
-                hint = mt_mtr_printf(p->file, "write %s", words[i]);
-        }
         error_at_token(p, hint,
                        mt_mtr_printf(p->file, "%s is no value: a text needs double quotes",
                                      mt_mtr_quote(p->file, text)));

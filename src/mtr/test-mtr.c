@@ -297,9 +297,34 @@ static void test_format_of_diagnostics(void)
     done(&p);
 }
 
+static void test_words_without_quotes(void)
+{
+    static const struct {
+        const char *text, *hint;
+    } words[] = {
+        {"a = tru", "write true, or \"tru\" for a text"},
+        {"a = flase", "write false, or \"flase\" for a text"},
+        {"a = TRUE", "write true, or \"TRUE\" for a text"},
+        {"a = yes", "write true, or \"yes\" for a text"},
+        {"a = Off", "write false, or \"Off\" for a text"},
+        {"a = None", "write null, or \"None\" for a text"},
+        {"a = internet", "write \"internet\""},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(words); i++) {
+        parsed p;
+
+        parse(&p, words[i].text, strlen(words[i].text));
+        CHECK_INT(mt_mtr_diags_count(p.diags), 1);
+        CHECK_STR(mt_mtr_diags_at(p.diags, 0)->hint, words[i].hint);
+        done(&p);
+    }
+}
+
 int main(void)
 {
     test_cases();
+    test_words_without_quotes();
     test_damage();
     test_hostile();
     test_many_members();

@@ -99,6 +99,8 @@ static int command_load(db *d, const char *run_id, const char *id, mt_command_re
 
 static int no_command(const char *run_id, const char *id, mt_err **err)
 {
+    if (!run_id)
+        return mt_fail(err, MT_E_NOT_FOUND, "no command '%.80s'", id);
     return mt_fail(err, MT_E_NOT_FOUND, "no command '%.80s' in capsule run '%.80s'", id, run_id);
 }
 

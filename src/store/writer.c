@@ -342,3 +342,16 @@ int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_stor
         free(o);
     return r;
 }
+
+static int nothing_op(tx *t, void *arg, mt_err **err)
+{
+    (void)t;
+    (void)arg;
+    (void)err;
+    return 0;
+}
+
+int mt_store_settle(mt_store *s, mt_err **err)
+{
+    return store_write(s, nothing_op, NULL, err);
+}

@@ -108,6 +108,7 @@ class Fake:
         self.capsules = {"report": True, "bench": False}  # name -> autoTerminate
         self.runs = []
         self.commands = []
+        self.told, self.story_part = {}, 1000
         self.deployed = None
         self.server = self.tcp = None
 
@@ -261,12 +262,28 @@ class Fake:
                                  if run["id"].endswith(r.query.get("idEnding", ""))
                                  and (r.query.get("mine") != "true" or run["startedBy"] == "ada")])
         if len(parts) > 1 and parts[1] == "commands":
-            return self.get_commands(r, self.find_run(parts[0]), parts[2:])
+            return self.commands_of(r, self.find_run(parts[0]), parts[2:])
         run = self.find_run(parts[0])
         deadline = time.monotonic() + int(r.query.get("wait", 0))
         while run["status"] == "Starting" and time.monotonic() < deadline:
             time.sleep(0.02)
+        if r.query.get("story") == "true" and self.told.get(run["id"]):
+            after = int(r.query.get("storyAfter", 0))
+            return {**run, "story": self.told[run["id"]][after:after + self.story_part]}
         return run
+
+    def tell(self, run, kind, what, command=None):
+        """Adds to the story of a run."""
+        story = self.told.setdefault(run["id"], [])
+        story.append({"number": len(story) + 1, "time": NOW, "kind": kind, "what": what,
+                      **({"commandId": command["id"]} if command else {})})
+
+    def begin(self, command):
+        self.tell(self.find_run(command["runId"]), "commandStarted", f"command {command['id']} started", command)
+
+    def over(self, command, **how):
+        self.end(command, **how)
+        self.tell(self.find_run(command["runId"]), "commandEnded", f"command {command['id']} ended", command)
 
     def find_run(self, run_id):
         for run in self.runs:
@@ -279,7 +296,7 @@ class Fake:
         if parts[1:] == ["commands"]:
             return self.send_command(r, run)
         if parts[1:2] == ["commands"]:
-            command = self.get_commands(r, run, parts[2:3])
+            command = self.commands_of(r, run, parts[2:3])
             self.end(command, "Error", "terminated", 143, details="cancelled by ada")
             return self.shown(command)
         if parts[1:] == ["extend"]:
@@ -322,7 +339,13 @@ class Fake:
                        outputError=command["spool"]["error"].decode(errors="replace"), **more)
         command["endReason"] = reason
 
-    def get_commands(self, r, run, parts):
+    def get_commands(self, r, parts):
+        for command in self.commands:
+            if command["id"] == parts[0]:
+                return self.commands_of(r, self.find_run(command["runId"]), parts)
+        raise Problem(404, "notFound", f"no command '{parts[0]}'")
+
+    def commands_of(self, r, run, parts):
         mine = [c for c in self.commands if c["runId"] == run["id"]]
         if not parts:
             return self.page(r, [self.shown(c) for c in mine if r.query.get("status", c["status"]) == c["status"]])

@@ -4,24 +4,20 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from fake import Cut, Problem  # noqa: E402
-from test_mt import MT, environment, fake, home, later, mt  # noqa: E402,F401
+from fake import Cut, Problem
+from paper import MT, later
 
 
 @pytest.fixture()
-def run(fake, mt):  # noqa: F811
+def run(fake, mt):
     return mt("capsule-start", "bench").out.strip()
 
 
-def end_next(fake, after=0.0, **how):  # noqa: F811
+def end_next(fake, after=0.0, **how):
     """Ends the next command that comes."""
     count = len(fake.commands)
 
@@ -48,19 +44,19 @@ def end_next(fake, after=0.0, **how):  # noqa: F811
     (["--args", "-c", "--arg", "print(1,2)"], ["-c", "print(1,2)"]),
     (["--arg", "a", "--", "--json", "-n", "x,y", "--", ""], ["a", "--json", "-n", "x,y", "--", ""]),
 ])
-def test_arguments(mt, fake, run, words, arguments):  # noqa: F811
+def test_arguments(mt, fake, run, words, arguments):
     done = mt("capsule-exec", run, "prog", *words)
     assert done.out == fake.commands[0]["id"] + "\n" and done.err == ""
     assert fake.commands[0]["body"] == {"command": "prog", **({"arguments": arguments} if arguments else {})}
 
 
-def test_a_command_that_comes_after_the_dashes(mt, fake, run):  # noqa: F811
+def test_a_command_that_comes_after_the_dashes(mt, fake, run):
     mt("capsule-exec", run, "--", "ls", "-l")
     mt("capsule-exec", "--user", "sandbox", "--", run, "ls", "-l")
     assert [c["body"]["arguments"] for c in fake.commands] == [["-l"], ["-l"]]
 
 
-def test_all_options(mt, fake, run):  # noqa: F811
+def test_all_options(mt, fake, run):
     mt("capsule-exec", run, "sort", "-u", "sandbox", "--timeout", "90s", "--async", "--dir", "/tmp", "-e", "A=b=c",
        "--stdin", stdin="zwei\x00\neins é\n".encode())
     assert fake.commands[0]["body"] == {
@@ -77,13 +73,13 @@ def test_all_options(mt, fake, run):  # noqa: F811
     (["ls", "--arg", b"\xff"], "argument 1 is not UTF-8"),
     (["--", b"\xff"], "the command is not UTF-8"),
 ])
-def test_wrong_calls(mt, fake, run, words, said):  # noqa: F811
+def test_wrong_calls(mt, fake, run, words, said):
     assert said in mt("capsule-exec", run, *words, code=2).err
     assert said in mt("capsule-exec", "--wait", run, *words, code=125).err
     assert not fake.commands
 
 
-def test_stdin_is_read_only_when_asked_and_must_be_text(fake, environment, mt, run):  # noqa: F811
+def test_stdin_is_read_only_when_asked_and_must_be_text(fake, environment, mt, run):
     read, write = os.pipe()
     subprocess.run([MT, "capsule-exec", run, "cat"], stdin=read, env=environment, check=True, timeout=10,
                    capture_output=True)
@@ -92,7 +88,7 @@ def test_stdin_is_read_only_when_asked_and_must_be_text(fake, environment, mt, r
     assert "longer than 8 MiB" in mt("capsule-exec", run, "cat", "--stdin", stdin=b"x" * (8 << 20) + b"y", code=2).err
 
 
-def test_a_loop_keeps_its_input(fake, environment, run):  # noqa: F811
+def test_a_loop_keeps_its_input(fake, environment, run):
     script = f"printf 'a\\nb\\nc\\n' | while read x; do {MT} capsule-exec {run} \"echo $x\" >/dev/null; done"
     subprocess.run(["bash", "-c", script], env=environment, check=True, timeout=20)
     assert [c["command"] for c in fake.commands] == ["echo a", "echo b", "echo c"]
@@ -100,7 +96,7 @@ def test_a_loop_keeps_its_input(fake, environment, run):  # noqa: F811
 
 # ---- --wait ----
 
-def test_wait_shows_both_outputs_apart_and_passes_the_code(mt, fake, run):  # noqa: F811
+def test_wait_shows_both_outputs_apart_and_passes_the_code(mt, fake, run):
     end_next(fake, out=b"out \xff\x00\n", err=b"error\n", code=3, status="Error")
     done = mt("capsule-exec", run, "--wait", "x", code=3)
     assert done.stdout == b"out \xff\x00\n" and done.stderr == b"error\n"
@@ -110,7 +106,7 @@ def test_wait_shows_both_outputs_apart_and_passes_the_code(mt, fake, run):  # no
     assert json.loads(mt("capsule-exec", run, "x", "-w", "--json").out)["exitCode"] == 7
 
 
-def test_wait_shows_output_as_it_comes(fake, environment, run):  # noqa: F811
+def test_wait_shows_output_as_it_comes(fake, environment, run):
     with subprocess.Popen([MT, "capsule-exec", run, "--wait", "x"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
         deadline = time.monotonic() + 10
@@ -138,7 +134,7 @@ def test_wait_shows_output_as_it_comes(fake, environment, run):  # noqa: F811
     (dict(status="Error", code=124), 124, None),
     (dict(status="Error", code=125), 125, None),
 ])
-def test_ends(mt, fake, run, how, code, said):  # noqa: F811
+def test_ends(mt, fake, run, how, code, said):
     end_next(fake, **how)
     done = mt("capsule-exec", run, "--wait", "x", code=code)
     assert done.err == (said + "\n" if said else "")
@@ -147,13 +143,13 @@ def test_ends(mt, fake, run, how, code, said):  # noqa: F811
     assert mt("capsule-command-await", run, "@last", "--json").err == ""
 
 
-def test_a_run_that_has_ended(mt, fake, run):  # noqa: F811
+def test_a_run_that_has_ended(mt, fake, run):
     mt("capsule-terminate", run)
     assert "stopped by ada" in mt("capsule-exec", run, "x", code=5).err
     assert "stopped by ada" in mt("capsule-exec", run, "-w", "x", code=125).err
 
 
-def test_a_send_that_is_cut_off_is_never_done_twice(mt, fake, run):  # noqa: F811
+def test_a_send_that_is_cut_off_is_never_done_twice(mt, fake, run):
     state = {"cuts": 3}
 
     def cut(r, m):
@@ -166,7 +162,7 @@ def test_a_send_that_is_cut_off_is_never_done_twice(mt, fake, run):  # noqa: F81
     assert len(fake.commands) == 1 and len(fake.asked("POST", "/commands$")) == 4
 
 
-def test_a_stream_that_breaks_goes_on_where_it_was(mt, fake, run):  # noqa: F811
+def test_a_stream_that_breaks_goes_on_where_it_was(mt, fake, run):
     text = bytes(range(256)) * 40
     state = {"n": 0}
 
@@ -188,7 +184,7 @@ def test_a_stream_that_breaks_goes_on_where_it_was(mt, fake, run):  # noqa: F811
     assert done.stdout == text and done.stderr == text[::-1]
 
 
-def test_the_end_of_a_stream_is_not_the_end_of_the_command(mt, fake, run):  # noqa: F811
+def test_the_end_of_a_stream_is_not_the_end_of_the_command(mt, fake, run):
     fake.on("GET", ".*/output", lambda r, m: (200, b"", {}) if not fake.commands[0]["endReason"] else None)
     end_next(fake, after=2, out=b"late\n", code=3, status="Error")
     done = mt("capsule-exec", run, "-w", "x", code=3)
@@ -196,13 +192,13 @@ def test_the_end_of_a_stream_is_not_the_end_of_the_command(mt, fake, run):  # no
     assert len(fake.asked("GET", "/output$")) < 20
 
 
-def test_bytes_that_were_dropped_are_told(mt, fake, run):  # noqa: F811
+def test_bytes_that_were_dropped_are_told(mt, fake, run):
     end_next(fake, out=b"0123456789", dropped=4)
     done = mt("capsule-exec", run, "-w", "x")
     assert done.stdout == b"456789" and "4 bytes of its standard output were dropped" in done.err
 
 
-def test_a_server_that_goes_away_for_good_is_unknown(fake, environment, run):  # noqa: F811
+def test_a_server_that_goes_away_for_good_is_unknown(fake, environment, run):
     with subprocess.Popen([MT, "capsule-exec", run, "-w", "x"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as p:
         deadline = time.monotonic() + 10
@@ -213,7 +209,7 @@ def test_a_server_that_goes_away_for_good_is_unknown(fake, environment, run):  #
     assert p.returncode == 125 and "broken" in err and "goes on" in err
 
 
-def test_interrupting_says_that_the_command_goes_on(fake, environment, run):  # noqa: F811
+def test_interrupting_says_that_the_command_goes_on(fake, environment, run):
     with subprocess.Popen([MT, "capsule-exec", run, "-w", "x"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as p:
         deadline = time.monotonic() + 10
@@ -227,7 +223,7 @@ def test_interrupting_says_that_the_command_goes_on(fake, environment, run):  # 
     fake.end(fake.commands[0])
 
 
-def test_a_reader_that_left(fake, environment, run):  # noqa: F811
+def test_a_reader_that_left(fake, environment, run):
     end_next(fake, out=b"y\n" * 500_000)
     done = subprocess.run(["bash", "-c", f"{MT} capsule-exec {run} -w x | head -1; echo ${{PIPESTATUS[0]}}"],
                           env=environment, capture_output=True, timeout=20, check=True)
@@ -236,7 +232,7 @@ def test_a_reader_that_left(fake, environment, run):  # noqa: F811
 
 # ---- await, get, list, cancel, extend ----
 
-def test_await_prints_outputs_and_the_code(mt, fake, run):  # noqa: F811
+def test_await_prints_outputs_and_the_code(mt, fake, run):
     command = mt("capsule-exec", run, "ls").out.strip()
     fake.end(fake.commands[0], code=2, status="Error", out=b"out\n\x00x", err=b"bad\n",
              outputStandardFullLength=70000)
@@ -248,7 +244,7 @@ def test_await_prints_outputs_and_the_code(mt, fake, run):  # noqa: F811
     assert json.loads(mt("capsule-command-await", command, "--json").out)["exitCode"] == 2
 
 
-def test_await_waits(mt, fake, run):  # noqa: F811
+def test_await_waits(mt, fake, run):
     command = mt("capsule-exec", run, "ls").out.strip()
     begin = time.monotonic()
     assert "still Queued after 00:00:01" in mt("capsule-command-await", command, "--timeout", "1s", code=124).err
@@ -257,7 +253,7 @@ def test_await_waits(mt, fake, run):  # noqa: F811
     assert mt("capsule-command-await", command).err == "exit code 0\n"
 
 
-def test_await_outlives_a_restart_and_cuts(fake, environment, mt, run):  # noqa: F811
+def test_await_outlives_a_restart_and_cuts(fake, environment, mt, run):
     command = mt("capsule-exec", run, "ls").out.strip()
     with subprocess.Popen([MT, "capsule-command-await", run, command], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
@@ -275,7 +271,7 @@ def test_await_outlives_a_restart_and_cuts(fake, environment, mt, run):  # noqa:
     assert (p.returncode, out) == (3, b"a\n") and b"exit code 3" in err
 
 
-def test_ids_that_are_not_there(mt, fake, run):  # noqa: F811
+def test_ids_that_are_not_there(mt, fake, run):
     assert "has no command yet" in mt("capsule-command-get", "@last", code=3).err
     mt("capsule-exec", run, "ls")
     mt("capsule-exec", run, "ls")
@@ -284,12 +280,15 @@ def test_ids_that_are_not_there(mt, fake, run):  # noqa: F811
     assert "more than one command ends in" in mt("capsule-command-get", run, ending, code=5).err
     assert "no command of run" in mt("capsule-command-get", run, "ffffff", code=3).err
     assert "no command in your newest runs" in mt("capsule-command-get", "ffffff", code=3).err
-    assert "there is no command" in mt("capsule-command-get", "0" * 8 + "-0000-7000-8000-" + "0" * 12, code=3).err
+    fake.requests.clear()
+    whole = "0" * 8 + "-0000-7000-8000-" + "0" * 12
+    assert f"no command '{whole}'" in mt("capsule-command-get", whole, code=3).err
+    assert [r.path for r in fake.requests] == [f"/v1/commands/{whole}"]
     assert "is no command id" in mt("capsule-command-get", run, "xyz", code=2).err
     assert "is no command id" in mt("capsule-command-await", run, "xyz", code=125).err
 
 
-def test_get_list_cancel_extend(mt, fake, run):  # noqa: F811
+def test_get_list_cancel_extend(mt, fake, run):
     mt("capsule-exec", run, "ls", "--args", "-l,/tmp", "--user", "sandbox")
     mt("capsule-exec", run, "echo 'a\nb'")
     fake.end(fake.commands[0], code=1, status="Error", err=b"no\x1b[31m\n", limitsReached=["pids"])

@@ -69,6 +69,7 @@ ROUTES = [
     ("GET", "/v1/namespaces/x/capsules"), ("GET", "/v1/namespaces/x/capsules/y"),
     ("POST", "/v1/namespaces/x/capsules/y/runs"),
     ("GET", "/v1/capsule-runs"), ("GET", "/v1/capsule-runs/z"), ("POST", "/v1/capsule-runs/z/terminate"),
+    ("GET", "/v1/commands/z"),
     ("GET", "/v1/images"), ("GET", "/v1/doctor"),
     ("GET", "/v1/keys"), ("POST", "/v1/keys"), ("DELETE", "/v1/keys/z"),
     ("GET", "/v1/users"), ("POST", "/v1/users"), ("DELETE", "/v1/users/y"),

@@ -139,6 +139,7 @@ def test_who_may_send_and_see(api, run):
     headers = {"Authorization": f"Bearer {key}"}
     places = [("GET", at(run), None), ("POST", at(run), {"command": "ls"}), ("GET", at(run, made), None),
               ("POST", at(run, made, "/cancel"), None), ("GET", at(run, made, "/output"), None),
+              ("GET", f"/v1/commands/{made['id']}", None),
               ("POST", f"/v1/capsule-runs/{run['id']}/extend", {"maxDuration": "00:20:00"})]
     for method, path, body in places:
         assert api.error(method, path, body, headers)[:2] == (404, "notFound"), path
@@ -158,6 +159,15 @@ def test_a_command_of_another_run(api, run, fresh):
     for method, more in (("GET", ""), ("POST", "/cancel"), ("GET", "/output")):
         assert api.error(method, at(other, made, more))[:2] == (404, "notFound")
     assert api.error("GET", at(run, {"id": "nonsense"}))[:2] == (404, "notFound")
+
+
+def test_a_command_by_its_id_alone(api, run):
+    made = send(api, run, "sleep 0.3; echo hi; exit 7")
+    got = api.call("GET", f"/v1/commands/{made['id']}?wait=30")
+    assert got == api.call("GET", at(run, made)) and (got["exitCode"], got["outputStandard"]) == (7, "hi\n")
+    unknown = "01931500-0000-7000-8000-000000000000"
+    assert api.error("GET", f"/v1/commands/{unknown}") == (404, "notFound", f"no command '{unknown}'")
+    assert api.error("GET", "/v1/commands/nonsense")[:2] == (404, "notFound")
 
 
 def test_idempotency(api, run):
