@@ -307,7 +307,8 @@ static int send_identity(const mt_machine *m, const mt_identity *id, const int *
         c->cmsg_len = CMSG_LEN(bytes);
         memcpy(CMSG_DATA(c), fds, bytes);
     }
-    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    // One that has failed already has said why: that is read as its report.
+    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 && errno != EPIPE ? -errno : 0;
 }
 
 int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
@@ -410,6 +411,9 @@ int mt_machine_report(mt_machine *m, mt_err **err)
 
         if (n == -EAGAIN || n == -EINTR)
             return m->done;
+        // It left without reading what was sent to it. What it said last is behind this error.
+        if (n == -ECONNRESET)
+            continue;
         if (n <= 0 && m->done)
             return 1;
         if (n <= 0)
