@@ -58,7 +58,7 @@ def build_dir():
 
 def program(name):
     places = {"mt": "src/cli/mt", "maitentod": "src/server/maitentod",
-              "mt-runner": "src/runner/mt-runner", "mt-init": "src/init/mt-init",
+              "mt-runner": "src/runner/mt-runner", "mt-init": "src/init/mt-init", "mt-session": "src/session/mt-session",
               "mt-image": "src/image/mt-image"}
     path = build_dir() / places[name]
     if not path.exists():

@@ -48,8 +48,8 @@ extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
     cli_vfs_commands[], cli_secret_commands[], cli_file_commands[], cli_copy_commands[],
     cli_project_commands[], cli_fmt_commands[], cli_capsule_commands[], cli_run_commands[],
-    cli_command_commands[], cli_logs_commands[], cli_image_commands[], cli_doctor_commands[],
-    cli_help_commands[];
+    cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_image_commands[],
+    cli_doctor_commands[], cli_help_commands[];
 
 const cli_command *cli_command_find(const char *name);
 const char *cli_command_nearest(const char *name);
@@ -185,6 +185,8 @@ const char *cli_time(const mt_json *v, const char *name);
 
 // Rounded down to whole MiB or KiB: sizes are printed in the largest unit that divides them.
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT]);
+// A member of limitsReached as people read it: "processes (limits.pids)".
+const char *cli_limit_words(const char *limit);
 
 // A line on stderr that is written over while something goes on; nothing unless stderr is a
 // terminal.

@@ -24,11 +24,12 @@ typedef struct live {
     uint32_t tag; // of the START or SWEEP under way
     mt_buf plan;  // the START frame, until the runner has it
     mt_plan_limits limits;
-    uint64_t stored;        // number of the last record that the store has (or is being given)
-    mt_buf phases;          // JSON list without its brackets
-    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    uint64_t stored;      // number of the last record that the store has (or is being given)
+    mt_buf phases;        // JSON list without its brackets
+    char by[MT_STORE_BY]; // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending; // the `ended` record is on its way to the store
+    bool shut;   // its end has begun: it is signed in no more
     mt_command_feed feed;
     int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
     // A command's output is being read for its record: what the journal tells after it waits here,
@@ -39,7 +40,8 @@ typedef struct live {
     int tries;
     int starts; // how often the runner was sent it
     mt_frame_conn *conn;
-    mt_timer *timer; // next try, or the deadline of a start that the runner never took
+    struct mt_session *sessions; // core/run-sessions.h
+    mt_timer *timer;             // next try, or the deadline of a start that the runner never took
 } live;
 
 struct mt_runs {
@@ -74,6 +76,10 @@ void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_ask_info(mt_runs *runs);
+// run-sessions.c: a frame of the supervisor's; the connection, or the run itself, is gone.
+void runs_session_frame(live *l, const mt_frame *frame);
+void runs_sessions_lost(live *l);
+void runs_sessions_begin(live *l); // the run can be reached
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
 void runs_told_usage(live *l, const mt_frame *frame);

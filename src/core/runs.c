@@ -87,6 +87,8 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    l->ending = true;
+    runs_sessions_lost(l);
     mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
@@ -94,6 +96,12 @@ static void forget(live *l)
     mt_buf_done(&l->phases);
     mt_buf_done(&l->held);
     free(l);
+}
+
+static void close_connection(live *l)
+{
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    runs_sessions_lost(l);
 }
 
 // ---- what a run has told, to the store ----
@@ -120,7 +128,7 @@ static void on_applied(void *data)
         l->reading = false;
         mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
@@ -142,12 +150,24 @@ static void on_stored(int result, const mt_err *err, void *data)
         free(a); // out of memory: the next restart reads the journal
 }
 
+// Before anybody can be told that the run has ended.
+static void shut_door(live *l)
+{
+    const mt_runs_options *o = &l->runs->options;
+
+    if (!l->shut && o->close_door)
+        o->close_door(l->id, o->doors);
+    l->shut = true;
+}
+
 static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
     struct applied *a = calloc(1, sizeof(*a));
 
+    if (change->ended)
+        shut_door(l);
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -404,11 +424,14 @@ static void take_record(live *l, const mt_record *r, bool here)
 
 static void on_record(live *l, const mt_record *r)
 {
+    // At once, also while other records wait.
+    if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
+        shut_door(l);
     if (!l->reading)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
         // Too much waits: the journal has it all, and is read again from there.
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
 }
 
 // ---- the supervisor's socket, and the journal file behind it ----
@@ -478,16 +501,31 @@ static void follow_failed(live *l)
         sweep(l);
 }
 
+// The first such frame brings the very socket that all later ones bring.
+static void on_api(live *l, const mt_frame *frame)
+{
+    const mt_runs_options *o = &l->runs->options;
+    _cleanup_close_ int fd = mt_frame_conn_take_fd(l->conn);
+    uint32_t base;
+
+    if (fd >= 0 && !l->shut && o->open_door && mt_get_api(frame, &base) == 0)
+        o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_USAGE)
+    if (frame->type == MT_FRAME_API)
+        on_api(l, frame);
+    else if (frame->type == MT_FRAME_USAGE)
         runs_told_usage(l, frame);
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
+    else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)
+        runs_session_frame(l, frame);
 }
 
 static void on_run_closed(void *data)
@@ -495,6 +533,7 @@ static void on_run_closed(void *data)
     live *l = data;
 
     l->conn = NULL;
+    runs_sessions_lost(l);
     if (!l->ending)
         follow_failed(l);
 }
@@ -523,7 +562,7 @@ void runs_send_extend(live *l)
 
 void runs_drop_connection(live *l)
 {
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
 }
 
@@ -552,7 +591,7 @@ static void follow(live *l)
     }
     // By way of the folder's fd: the state folder's path may be too long for a socket address.
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/sock", dir);
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     if (mt_frame_conn_open(l->runs->options.loop, path, MT_FRAME_SUPERVISOR_MAX, &EVENTS, l,
                            &l->conn) < 0) {
         follow_failed(l);
@@ -567,6 +606,7 @@ static void follow(live *l)
     if (mt_frame_conn_send(l->conn, &b) == 0) {
         runs_send_terminate(l);
         runs_send_extend(l);
+        runs_sessions_begin(l);
         send_commands(l);
     }
 }
@@ -785,6 +825,11 @@ void mt_runs_free(mt_runs *runs)
     free(runs);
 }
 
+mt_loop *mt_runs_loop(const mt_runs *runs)
+{
+    return runs->options.loop;
+}
+
 static bool has_folder(mt_runs *runs, const char *id)
 {
     return faccessat(runs->options.runs_dirfd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -879,5 +924,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
     }
     mt_run_list_done(&list);
-    return 0;
+    // What a journal has told of a run's end holds before anybody is served: keys that were made
+    // inside it, above all, are refused.
+    return mt_store_settle(runs->options.store, err);
 }

@@ -24,10 +24,17 @@ typedef struct mt_runs_options {
     int vfs_dirfd;  // STATE/vfs, likewise
     const mt_mtr_server *limits;
     int64_t max_live_runs;
+    // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
+    // and does not once the run's end has begun, which close_door tells (also of runs that had
+    // none). On the loop's thread; both may be NULL.
+    void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
+    void (*close_door)(const char *run_id, void *doors);
+    void *doors;
 } mt_runs_options;
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
 void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
+mt_loop *mt_runs_loop(const mt_runs *runs);
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 

@@ -13,7 +13,7 @@ void resources_init(mt_run_resources *s)
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = -1;
+    s->disk_usage_fd = s->mt_fd = s->session_fd = s->cpuset_fd = -1;
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
@@ -46,7 +46,7 @@ static int compare_fds(const void *a, const void *b)
 // Closes every fd from 3 up that is not the run's.
 static void close_foreign(const mt_run_resources *s, int socket)
 {
-    int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
+    int keep[32 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
         s->block_lock_fd,
         s->image_userns_fd,
         s->vfs_userns_fd,
@@ -58,10 +58,12 @@ static void close_foreign(const mt_run_resources *s, int socket)
         s->netns_fd,
         s->init_fd,
         s->dev_fd,
+        s->mt_fd,
+        s->session_fd,
         s->disk_usage_fd,
         s->journal ? mt_journal_fd(s->journal) : -1,
         socket};
-    size_t count = 14;
+    size_t count = 15;
     unsigned from = 3;
 
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)

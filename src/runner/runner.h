@@ -37,6 +37,8 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
+    const char *session;
+    const char *mt; // of capsules; NULL: where it is installed, if it is
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
@@ -74,6 +76,8 @@ typedef struct run {
     uint32_t sweep_tag;
     bool forget;
     struct spare *spare; // of RUN_SPARE
+    mt_cpus cpus;        // that it is bound to; none: it may use all
+    uint32_t cpu_milli;
 } run;
 
 typedef struct conn conn;
@@ -90,6 +94,8 @@ struct runner {
     int vfs_fd;
     int dev_fd;
     int init_fd;
+    int mt_fd; // the mt of capsules, O_PATH; -1: there is none
+    int session_fd;
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -126,12 +132,21 @@ struct runner {
     unsigned spare_number; // the last one's
 };
 
-// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
-// the scratch disk on the way.
+// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd, dev_fd and
+// mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
+
+// program.c: programs beside this one, and the copy that capsules get of mt.
+#define INSTALLED "/usr/lib/maitento"
+// Beside the program itself (a build tree has it in build_folder), else where it is installed.
+char *program_find(const char *name, const char *build_folder, const char *installed);
+int program_copy(int from, int to, off_t size); // 0, or negative errno
+// A detached, read-only file system with a copy of the file as "mt"; -1 where there is no such file
+// and it need not be there.
+int program_mount(const char *path, bool must_be, int *ret_mount, mt_err **err);
 
 // blocks.c: uid blocks, host-wide locks in ids_fd, and their cached id maps.
 int blocks_new(runner *r, blocks **ret, mt_err **err);
@@ -224,6 +239,12 @@ int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err); // 1:
 int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // its `sock`
 void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
+
+// cpus.c
+// Binds a run to processors where it may use fewer than there are. *ret: which; none where not.
+int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const char *place,
+              mt_cpus *ret, mt_err **err);
+void cpus_adopt(run *u); // of a run of an earlier runner
 
 // scratch-watch.c: the floor of the scratch disk.
 void scratch_watch(runner *r); // a run lives

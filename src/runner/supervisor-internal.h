@@ -17,6 +17,7 @@
 #include "capsule/output.h"
 #include "runner/commands.h"
 #include "runner/machine.h"
+#include "runner/sessions.h"
 
 typedef enum sup_state {
     SUP_MAKING,
@@ -70,6 +71,9 @@ struct supervisor {
     mt_io *report_io, *control_io, *pid_io, *listen_io;
     mt_timer *deadline, *teardown, *linger, *hold_timer;
     bool held; // its commands stand still
+    mt_timer *memory_timer;
+    uint64_t memory_told; // what /proc/meminfo was written for, and when
+    int64_t memory_told_ns, memory_pause_ms;
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
@@ -84,6 +88,7 @@ struct supervisor {
 
     sup_asks asks;
     commands *sent;          // to the run
+    sessions *sessions;      // of servers in the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
     bool sync_due; // a record that was added must be on the disk before it is served
@@ -123,12 +128,18 @@ void sup_startup_abandon(supervisor *s); // the run has ended: records for those
 
 // supervisor-commands.c
 int sup_commands_init(supervisor *s);
-void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
+void sup_commands_abort(supervisor *s);   // the run has ended: a record for each that has not
+char *sup_why_ended(const supervisor *s); // the run; NULL when out of memory
 
 // supervisor-disk.c
 int sup_disk_init(supervisor *s);
 void sup_hold(supervisor *s, bool on);
 void sup_disk_full(supervisor *s, const char *sentence); // the run is the one that has to end
+
+// supervisor-views.c
+int sup_views_init(supervisor *s);
+void sup_views_begin(supervisor *s); // the machine stands
+void sup_views_touch(supervisor *s); // a command begins
 
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);
@@ -137,6 +148,7 @@ void sup_clients_pump(supervisor *s); // the journal has grown
 // refused, and finds it there.
 void sup_clients_last(supervisor *s);
 void sup_clients_close(supervisor *s);
+void sup_clients_give_api(supervisor *s); // the sign-in's socket is there
 // Queues a whole frame with descriptors (at most MT_FRAME_FDS_MAX, duplicated here; count may be 0)
 // for one attached server, after what it was sent before. 0, or a negative errno: nothing was
 // queued.
@@ -161,6 +173,7 @@ typedef struct sup_exec {
     const mt_plan_env *environment; // besides the plan's, which it overrides
     uint32_t environment_count;
     uint64_t token;
+    int program_fd;            // > 0: mt-session, and no command
     int in_fd, out_fd, err_fd; // -1: /dev/null; they stay the caller's
     int group;                 // MT_CGROUP_COMMAND(n)
 } sup_exec;

@@ -89,6 +89,7 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.terminated_by = mt_str_of(s->by ? s->by : "");
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
+    mt_close_fd(&s->machine.api_fd);
     sup_hold(s, false);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
@@ -261,6 +262,7 @@ static void look_at_machine(supervisor *s)
     if (s->state != SUP_MAKING)
         return;
     r = mt_machine_report(&s->machine, &err);
+    sup_clients_give_api(s);
     if (r == 0 || (r > 0 && s->machine.root_fd < 0))
         return;
     mt_io_remove(s->report_io);
@@ -309,6 +311,7 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->netns_fd);
     mt_close_fd(&res->init_fd);
     mt_close_fd(&res->dev_fd);
+    mt_close_fd(&res->mt_fd);
 }
 
 static void machine_ready(supervisor *s)
@@ -328,10 +331,13 @@ static void machine_ready(supervisor *s)
         start_failed(s, err);
         return;
     }
+    sup_views_begin(s);
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
     sup_seal_rights(s);
+    mt_journal_keep_room(s->res->journal);
+    sup_sessions_go_on(s);
 }
 
 void sup_started(supervisor *s)
@@ -395,7 +401,8 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
-                   sup_disk_init(s) < 0 || sup_clients_init(s) < 0
+                   sup_sessions_init(s) < 0 || sup_disk_init(s) < 0 || sup_views_init(s) < 0 ||
+                   sup_clients_init(s) < 0
                ? -1
                : 0;
 }

@@ -275,7 +275,7 @@ out["lives"] = read("/proc/1/comm")
 
 
 def test_program_files_of_the_host_cve_2019_5736(api, work):
-    programs = [Path(mtserver.program(name)) for name in ("mt-init", "mt-runner", "mt")]
+    programs = [Path(mtserver.program(name)) for name in ("mt-init", "mt-session", "mt-runner", "mt")]
     before = [(p.read_bytes(), p.stat().st_mtime_ns) for p in programs]
     found = probe(api, work, r'''
 for name in ("/proc/1/exe", "/proc/%d/exe" % os.getppid()):

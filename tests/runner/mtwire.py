@@ -21,6 +21,7 @@ SERVICE = 61234
 
 HELLO, INFO, START, STARTED, FAILED, SWEEP, SWEPT, GONE = range(1, 9)
 ATTACH, RECORD, TERMINATE = 32, 33, 34
+API = 56
 STATUSES = ["Starting", "Running", "Finished", "Error"]
 REASONS = ["none", "exited", "signaled", "timeout", "outOfMemory", "terminated", "runEnded", "startFailed",
            "parentEnded", "diskFull", "supervisorLost", "nodeLost"]
@@ -168,6 +169,7 @@ class Link:
         self.sock.connect(str(path))
         self.data = b""
         self.unasked = []
+        self.apis = 0
         self.tag = 0
 
     def close(self):
@@ -184,6 +186,9 @@ class Link:
                 if len(self.data) >= n:
                     frame, self.data = self.data[:n], self.data[n:]
                     kind, tag = struct.unpack_from("<HI", frame, 4)
+                    if kind == API:  # its descriptor is dropped: nobody here accepts on it
+                        self.apis += 1
+                        continue
                     return kind, tag, frame[10:]
             more = self.sock.recv(1 << 16)
             if not more:

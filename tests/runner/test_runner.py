@@ -148,6 +148,7 @@ def test_a_server_that_attaches_late_reads_everything(runner):
         seen.append(mtwire.record(payload))
     again = runner.attach(run, after=seen[-2]["seq"])
     assert mtwire.record(again.receive()[2]) == seen[-1]
+    assert link.apis == again.apis == 1
     again.send(mtwire.TERMINATE, text("ada"))
     while seen[-1]["type"] != "ended":
         seen.append(mtwire.record(link.receive()[2]))
