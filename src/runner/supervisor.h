@@ -63,6 +63,7 @@ typedef struct mt_run_resources {
     mt_cpus cpus;  // that the run is bound to; the runner's to remember
     int netns_fd;  // a network namespace with its loopback up, owned by the initial user
                    // namespace: setns() before the clone; -1: make a new one
+    int net_life_fd; // keeps what the gateway has in that namespace; -1: nothing. Kept to the end
     const mt_seccomp *seccomp;
     int init_fd;    // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
     int dev_fd;     // O_PATH: folder with null zero full random urandom tty (0666) and links fd
