@@ -351,7 +351,9 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
         r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
     while (count > 0)
         mt_close_fd(&fds[--count]);
-    mt_close_fd(&m->secrets_fd);
+    // One that nobody needs is taken apart by its close: not here, while the builder is waited for.
+    if (id.has_secrets)
+        mt_close_fd(&m->secrets_fd);
     return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
 }
 
