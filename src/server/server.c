@@ -382,6 +382,18 @@ static void handle(mt_http_x *x, job *j)
     submit(j);
 }
 
+// What goes on for long by way of a run's sign-in was let in while the run lived;
+// mt_server_run_ends() cuts those that wait by then.
+static void check_run_lives(job *j)
+{
+    bool goes_on = j->reply.not_yet || j->reply.follow.command_id;
+    char ns[MT_STORE_NAME];
+    mt_user user;
+
+    if (goes_on && !j->err && j->req.run_id)
+        (void)mt_store_run_sign_in(j->server->api->store, j->req.run_id, &user, ns, &j->err);
+}
+
 // On the loop: a worker is done with j.
 static void on_worked(void *data)
 {
@@ -393,6 +405,7 @@ static void on_worked(void *data)
         job_free(j);
         return;
     }
+    check_run_lives(j);
     if (j->admit && !j->err) {
         j->admit = false;
         mt_http_resume(x);
@@ -669,6 +682,20 @@ mt_http_server *mt_server_http(mt_server *server)
 mt_doors *mt_server_doors(mt_server *server)
 {
     return server->doors;
+}
+
+void mt_server_run_ends(mt_server *server, const char *run_id)
+{
+    mt_doors_close(server->doors, run_id);
+    for (size_t i = 0; i < TOPICS; i++)
+        for (job *j = server->waiting[i], *next; j; j = next) {
+            mt_http_x *x = mt_http_find(j->web, j->exchange);
+
+            next = j->next_waiting;
+            // One that is on a worker is asked when it comes back.
+            if (x && !j->running && j->req.run_id && strcmp(j->req.run_id, run_id) == 0)
+                mt_http_abort(x);
+        }
 }
 
 static void one_stopped(void *data)

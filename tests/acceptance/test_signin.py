@@ -1,6 +1,7 @@
 """The acceptance checks of the sign-in inside capsules, by their numbers, and the parts of the field
 cases O-31 and O-32 that are about it. Everything is done by mt inside, or by hostile code there.
 """
+import http.client
 import json
 import os
 import signal
@@ -267,6 +268,28 @@ def test_a70_a_connection_that_was_carried_out_is_cut(ada, home, runs, user):
     ada.get(giver)
     ada.write(home, "work", "/over", "")
     assert wait_for_file(ada, home, "/second")[0] == "cut"
+
+
+def test_a70_what_follows_an_output_with_a_key_of_the_run_is_cut(server, ada, home, runs):
+    """Let in while the run lived; it would go on for as long as the other run does."""
+    run, beside = runs(ada, home), runs(ada, home, name="beside")
+    key = inside(ada, run, "mt key-create k -q").strip()
+    endless = send(ada, beside, "echo here; sleep 300", **{"async": True})
+    connections = []
+    for path in (f"commands/{endless['id']}/output?follow=true", f"commands/{endless['id']}?wait=60"):
+        connection = mtserver.UnixConnection(server.socket, WAIT)
+        connection.request("GET", f"/v1/capsule-runs/{beside['id']}/{path}", headers={"Authorization": f"Bearer {key}"})
+        connections.append(connection)
+    answer = connections[0].getresponse()
+    assert answer.status == 200 and answer.read1(100) == b"here\n"
+    ada.terminate(run)
+    ada.get(run)
+    with pytest.raises((http.client.HTTPException, OSError)):
+        assert answer.read() == b"cut"
+    with pytest.raises((http.client.HTTPException, OSError)):
+        connections[1].getresponse()
+    for connection in connections:
+        connection.close()
 
 
 # ---- 71, and O-31: others inside ----
