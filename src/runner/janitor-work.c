@@ -110,6 +110,7 @@ static void write_end(int folder_fd, const story *s, lost_as lost, clean_result 
     }
     if (mt_journal_append(j, &closed, false, NULL) < 0)
         ret->result = -EIO;
+    mt_journal_give_room(j);
 }
 
 static int sweep_group(runner *r, const char *place)

@@ -26,6 +26,7 @@ static const row BASE[] = {
     {"devices", mt_step_devices, "cannot set up /dev"},
     {"proc", mt_step_proc, "cannot set up /proc"},
     {"system", mt_step_sys, "cannot set up /sys"},
+    {"system", mt_step_views, "cannot make the files that tell of the machine"},
     {"users", mt_step_default_user, "cannot make the users of the capsule"},
     {"places", mt_step_places, "cannot make the files of the machine"},
     {"places", mt_step_program, "cannot put mt into the capsule"},
@@ -292,12 +293,15 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
                   .mounts_fd = -1,
                   .api_fd = -1,
                   .shm_fd = -1,
+                  .meminfo_fd = -1,
+                  .cpus_fd = -1,
                   .done = {.kind = MT_REPORT_ROOT}};
 
     if (b.report_fd < 0 || b.control_fd < 0)
         _exit(1);
     wait_for_go(&b);
     perform(&b, BASE, MT_ARRAY_SIZE(BASE));
-    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.api_fd}, b.api_fd < 0 ? 2 : 3);
+    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.meminfo_fd, b.cpus_fd, b.api_fd},
+           b.api_fd < 0 ? MT_REPORT_FDS - 1 : MT_REPORT_FDS);
     fail(&b, &INIT, -INIT.perform(&b));
 }

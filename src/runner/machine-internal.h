@@ -7,11 +7,11 @@
 #include "runner/machine.h"
 
 enum { MT_REPORT_ROOT = 1, MT_REPORT_DONE, MT_REPORT_FAILED };
-enum { MT_REPORT_FDS = 3 };
+enum { MT_REPORT_FDS = 5 };
 
 // One packet of child or builder. ROOT (of the child, right before mt-init) carries the fds of the
-// capsule's root (O_PATH), of its mount namespace and, where there is one, of the sign-in's socket;
-// DONE is the builder's.
+// capsule's root (O_PATH), of its mount namespace, of two files (mt_machine) and, where there is
+// one, of the sign-in's socket; DONE is the builder's.
 typedef struct mt_machine_message {
     uint32_t kind;
     uint32_t phase_count;
@@ -63,6 +63,7 @@ typedef struct mt_build {
     int root_fd;           // O_PATH, the root that is being built
     int mounts_fd;
     int api_fd;              // the socket of the sign-in, listening; -1: none
+    int meminfo_fd, cpus_fd; // files that the supervisor writes
     int shm_fd;              // of /dev/shm, to set its size by
     mt_machine_message done; // the phases that are done
     char detail[160];        // what a step was busy with, for its sentence
@@ -106,6 +107,8 @@ int mt_step_shm(mt_build *b);
 // machine-api.c
 int mt_step_program(mt_build *b);
 int mt_step_api(mt_build *b);
+// machine-views.c
+int mt_step_views(mt_build *b);
 // machine-files.c
 int mt_step_places(mt_build *b);
 int mt_step_mounts(mt_build *b);

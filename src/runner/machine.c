@@ -415,7 +415,9 @@ static void take_message(mt_machine *m, mt_machine_message *msg, int fds[MT_REPO
     if (msg->kind == MT_REPORT_ROOT && m->root_fd < 0) {
         m->root_fd = MT_TAKE_FD(fds[0]);
         m->mounts_fd = MT_TAKE_FD(fds[1]);
-        m->api_fd = MT_TAKE_FD(fds[2]);
+        m->meminfo_fd = MT_TAKE_FD(fds[2]);
+        m->cpus_fd = MT_TAKE_FD(fds[3]);
+        m->api_fd = MT_TAKE_FD(fds[4]);
     }
     for (size_t i = 0; i < MT_REPORT_FDS; i++)
         mt_close_fd(&fds[i]);
@@ -475,6 +477,8 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->root_fd);
     mt_close_fd(&m->mounts_fd);
     mt_close_fd(&m->api_fd);
+    mt_close_fd(&m->meminfo_fd);
+    mt_close_fd(&m->cpus_fd);
     mt_close_fd(&m->secrets_fd);
     mt_close_fd(&m->pidfd);
 }

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -20,6 +19,7 @@ enum {
     LOCK_MS = 5000,
     LOOK_AGAIN_MS = 5000,
     EXIT_USAGE = 2,
+    FDS_WANTED = 65536, // a dozen for each run
 };
 
 #define IDS_FOLDER "/run/maitento-ids"
@@ -446,16 +446,6 @@ static int serve(runner *r, mt_err **err)
     return 0;
 }
 
-static void allow_many_files(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
 int main(int argc, char **argv)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -477,7 +467,7 @@ int main(int argc, char **argv)
         return status;
     (void)umask(022);
     mt_log_init("mt-runner", p.o.log_level);
-    allow_many_files();
+    mt_allow_many_fds(FDS_WANTED);
     r.o = p.o;
     status = serve(&r, &err);
     if (status < 0)

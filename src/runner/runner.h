@@ -75,6 +75,8 @@ typedef struct run {
     uint32_t sweep_tag;
     bool forget;
     struct spare *spare; // of RUN_SPARE
+    mt_cpus cpus;        // that it is bound to; none: it may use all
+    uint32_t cpu_milli;
 } run;
 
 typedef struct conn conn;
@@ -235,6 +237,12 @@ int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err); // 1:
 int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // its `sock`
 void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
+
+// cpus.c
+// Binds a run to processors where it may use fewer than there are. *ret: which; none where not.
+int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const char *place,
+              mt_cpus *ret, mt_err **err);
+void cpus_adopt(run *u); // of a run of an earlier runner
 
 // scratch-watch.c: the floor of the scratch disk.
 void scratch_watch(runner *r); // a run lives

@@ -201,6 +201,7 @@ static void take_on(run *u, const owner *o)
     }
     pidfd = supervisor_pidfd(o);
     if (pidfd >= 0) {
+        cpus_adopt(u);
         if (runs_watch(u, pidfd) == 0)
             runs_set_state(u, RUN_LIVE);
         return;

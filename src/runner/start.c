@@ -119,7 +119,8 @@ static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, const c
 
 static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
-    if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0)
+    if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0 ||
+        cpus_bind(r, &p->limits, s->cgroup, p->run_id, &s->cpus, err) < 0)
         return -1;
     if (!mt_scratch_is_btrfs(r->scratch))
         return 0;
@@ -178,6 +179,8 @@ static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
         return mt_fail_errno(err, pid, "cannot start a supervisor");
     }
     u->block = (int)s->block;
+    u->cpus = s->cpus;
+    u->cpu_milli = p->limits.cpu_milli;
     u->lock_fd = MT_TAKE_FD(s->block_lock_fd);
     pidfd = pidfd_open(pid, 0);
     // Without a pidfd the periodic look finds it by its journal.
@@ -194,8 +197,11 @@ static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt
     s->place = u->place;
     s->block = (uint32_t)u->block;
     if (make_folder(r, p, s, u->spare->supervisor, err) < 0 ||
-        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0)
+        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0 ||
+        cpus_bind(r, &p->limits, u->spare->cgroup, u->place, &u->cpus, err) < 0)
         return -1;
+    s->cpuset_fd = mt_cgroup_cpuset_fd(u->spare->cgroup);
+    u->cpu_milli = p->limits.cpu_milli;
     return mt_scratch_limit(r->scratch, u->spare->subvolume, p->limits.disk_bytes, err);
 }
 

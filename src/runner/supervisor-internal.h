@@ -70,6 +70,9 @@ struct supervisor {
     mt_io *report_io, *control_io, *pid_io, *listen_io;
     mt_timer *deadline, *teardown, *linger, *hold_timer;
     bool held; // its commands stand still
+    mt_timer *memory_timer;
+    uint64_t memory_told; // what /proc/meminfo was written for, and when
+    int64_t memory_told_ns, memory_pause_ms;
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
@@ -129,6 +132,11 @@ void sup_commands_abort(supervisor *s); // the run has ended: a record for each 
 int sup_disk_init(supervisor *s);
 void sup_hold(supervisor *s, bool on);
 void sup_disk_full(supervisor *s, const char *sentence); // the run is the one that has to end
+
+// supervisor-views.c
+int sup_views_init(supervisor *s);
+void sup_views_begin(supervisor *s); // the machine stands
+void sup_views_touch(supervisor *s); // a command begins
 
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);

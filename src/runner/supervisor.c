@@ -331,10 +331,12 @@ static void machine_ready(supervisor *s)
         start_failed(s, err);
         return;
     }
+    sup_views_begin(s);
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
     sup_seal_rights(s);
+    mt_journal_keep_room(s->res->journal);
 }
 
 void sup_started(supervisor *s)
@@ -398,7 +400,7 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
-                   sup_disk_init(s) < 0 || sup_clients_init(s) < 0
+                   sup_disk_init(s) < 0 || sup_views_init(s) < 0 || sup_clients_init(s) < 0
                ? -1
                : 0;
 }

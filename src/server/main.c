@@ -18,7 +18,11 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-enum { WORKERS = 10, STOP_WITHIN_MS = 5000 };
+enum {
+    WORKERS = 10,
+    STOP_WITHIN_MS = 5000,
+    FDS_WANTED = 65536, // one for each live run and each client
+};
 
 typedef struct daemon_state {
     mt_config config;
@@ -338,6 +342,7 @@ int main(int argc, char **argv)
     }
     (void)umask(0077);
     mt_log_init("maitentod", d.config.log_level);
+    mt_allow_many_fds(FDS_WANTED);
     r = run(&d, &err);
     if (r < 0)
         mt_log(MT_LOG_ERROR, "cannot go on", {"error", mt_err_sentence(err)});

@@ -50,6 +50,7 @@ struct mt_store {
     bool stopping;
     db *writer;      // the writer thread's alone once it runs
     bool sync_light; // its commits are not synced for now; the writer thread's alone
+    bool sync_due;   // that of the last one is still to come
 
     // The reserve file; the writer thread's alone.
     int64_t reserve_bytes;
