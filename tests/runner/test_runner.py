@@ -306,7 +306,7 @@ def test_nothing_of_a_run_is_in_the_hosts_mount_table(runner):
     mounts = Path("/proc/self/mountinfo").read_text()
     assert run not in mounts and str(runner.dir) not in mounts
     inside = Path(f"/proc/{runner.process.pid}/mountinfo").read_text().splitlines()
-    assert sorted(line.split()[4] for line in inside) == ["/", "/dev", "/images", "/proc", "/scratch", "/vfs"]
+    assert sorted(line.split()[4] for line in inside) == ["/", "/dev", "/images", "/proc", "/program", "/scratch", "/vfs"]
     runner.terminate(run).close()
     runner.wait(run, "closed")
 
