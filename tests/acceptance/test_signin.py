@@ -179,6 +179,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert whoami(server, key)[1]["name"] == ada.name
     listed = {k["name"]: k["runId"] for k in ada.call("GET", "/v1/keys")["items"]}
     assert listed == {"first": None, "spare": run["id"]}
+    assert f"with run {run['id']}" in inside(ada, run, "mt key-list")
     # A key that was made with that key is the run's just as well.
     status, second = server.request("POST", "/v1/keys", {"name": "second"}, {"Authorization": f"Bearer {key}"})
     assert status == 201 and second["runId"] == run["id"]
@@ -193,7 +194,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert key not in log and second["key"] not in log
 
 
-def test_a70_users_made_inside_end_with_the_run(server, api, runs):
+def test_a70_users_made_inside_end_with_the_run(server, api, mt, runs):
     admin = person(api, "admin")
     ns = admin.namespace("admins")
     admin.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
@@ -207,6 +208,7 @@ def test_a70_users_made_inside_end_with_the_run(server, api, runs):
     assert [whoami(server, key)[0] for key in keys] == [401, 401]
     left = {u["name"]: u for u in api.call("GET", "/v1/users?limit=1000")["items"]}
     assert names[0] not in left and left[names[1]]["stopped"] is True
+    assert [names[1], "user"] in [line.split()[:2] for line in mt("user-list").stdout.splitlines() if line.endswith("stopped")]
     api.call("DELETE", f"/v1/namespaces/of-{names[1]}")
     api.call("DELETE", f"/v1/users/{names[1]}")
 
