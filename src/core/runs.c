@@ -87,6 +87,8 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    l->ending = true;
+    runs_sessions_lost(l);
     mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
@@ -94,6 +96,12 @@ static void forget(live *l)
     mt_buf_done(&l->phases);
     mt_buf_done(&l->held);
     free(l);
+}
+
+static void close_connection(live *l)
+{
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    runs_sessions_lost(l);
 }
 
 // ---- what a run has told, to the store ----
@@ -120,7 +128,7 @@ static void on_applied(void *data)
         l->reading = false;
         mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
@@ -425,7 +433,7 @@ static void on_record(live *l, const mt_record *r)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
         // Too much waits: the journal has it all, and is read again from there.
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
 }
 
 // ---- the supervisor's socket, and the journal file behind it ----
@@ -518,6 +526,8 @@ static void on_run_frame(const mt_frame *frame, void *data)
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
+    else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)
+        runs_session_frame(l, frame);
 }
 
 static void on_run_closed(void *data)
@@ -525,6 +535,7 @@ static void on_run_closed(void *data)
     live *l = data;
 
     l->conn = NULL;
+    runs_sessions_lost(l);
     if (!l->ending)
         follow_failed(l);
 }
@@ -553,7 +564,7 @@ void runs_send_extend(live *l)
 
 void runs_drop_connection(live *l)
 {
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
 }
 
@@ -582,7 +593,7 @@ static void follow(live *l)
     }
     // By way of the folder's fd: the state folder's path may be too long for a socket address.
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/sock", dir);
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     if (mt_frame_conn_open(l->runs->options.loop, path, MT_FRAME_SUPERVISOR_MAX, &EVENTS, l,
                            &l->conn) < 0) {
         follow_failed(l);
@@ -597,6 +608,7 @@ static void follow(live *l)
     if (mt_frame_conn_send(l->conn, &b) == 0) {
         runs_send_terminate(l);
         runs_send_extend(l);
+        runs_sessions_begin(l);
         send_commands(l);
     }
 }
@@ -813,6 +825,11 @@ void mt_runs_free(mt_runs *runs)
     (void)pthread_cond_destroy(&runs->info_changed);
     (void)pthread_mutex_destroy(&runs->lock);
     free(runs);
+}
+
+mt_loop *mt_runs_loop(const mt_runs *runs)
+{
+    return runs->options.loop;
 }
 
 static bool has_folder(mt_runs *runs, const char *id)

@@ -34,6 +34,7 @@ typedef struct mt_runs_options {
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
 void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
+mt_loop *mt_runs_loop(const mt_runs *runs);
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 

@@ -6,11 +6,7 @@
 #include "capsule/place.h"
 #include "capsule/syscalls.h"
 
-#include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 enum { EMPTY_MS = 10000 };
 
@@ -159,37 +155,4 @@ void janitor_forget_run(runner *r, const char *run_id)
 
     if (folder_open(r, run_id, &folder, NULL) == 0 && folder_closed(folder))
         folder_remove(r, run_id);
-}
-
-static int loopback_up(void)
-{
-    _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-    return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
-}
-
-static void set_sysctl(const char *path, const char *value)
-{
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    // Comforts: ports below 1024 and ping for everybody inside.
-    if (fd >= 0)
-        (void)!write(fd, value, strlen(value));
-}
-
-// The caller stays in the new namespace, and leaves it at the next one.
-int janitor_make_netns(void)
-{
-    int fd, r;
-
-    if (unshare(CLONE_NEWNET) < 0)
-        return -errno;
-    r = loopback_up();
-    if (r < 0)
-        return r;
-    set_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    set_sysctl("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
-    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
 }

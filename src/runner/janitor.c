@@ -64,7 +64,7 @@ static void make_namespaces(int fd, unsigned count)
 {
     while (count-- > 0) {
         answer a = {.type = JOB_NETNS};
-        int ns = janitor_make_netns();
+        int ns = netns_make(); // left at the next one
 
         a.result.result = ns < 0 ? ns : 0;
         answer_with(fd, &a, ns);
@@ -232,6 +232,7 @@ static void close_others(runner *r)
         mt_close_fd(&r->netns[i]);
     mt_close_fd(&r->listen_fd);
     server_close_fds(r);
+    gateway_close_fds(r);
 }
 
 static int begin(janitor *j, mt_err **err)

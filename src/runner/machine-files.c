@@ -110,6 +110,12 @@ int mt_step_files(mt_build *b)
     char text[512];
     int r;
 
+    r = fill_file(b, "etc/resolv.conf",
+                  b->id->network == MT_NETWORK_INTERNET
+                      ? "nameserver 127.0.0.53\n"
+                      : "# network = \"none\": no names are looked up\n");
+    if (r < 0)
+        return r;
     (void)snprintf(text, sizeof(text), "%s\n", host);
     r = fill_file(b, "etc/hostname", text);
     if (r < 0)

@@ -33,6 +33,7 @@ typedef struct mt_identity {
     bool has_secrets;
     char mounts[MT_PLAN_MOUNTS_MAX][68];
     char users[MT_PLAN_USERS_MAX][36];
+    uint32_t network; // mt_network
 } mt_identity;
 
 // What the supervisor has made for the child. The child closes nothing: all are CLOEXEC.

@@ -299,7 +299,8 @@ static void fill_identity(mt_identity *id, const mt_plan *plan)
     *id = (mt_identity){.memory_bytes = plan->limits.memory_bytes,
                         .mount_count = plan->mount_count,
                         .user_count = plan->user_count,
-                        .has_secrets = plan->secret_count > 0};
+                        .has_secrets = plan->secret_count > 0,
+                        .network = plan->network};
     (void)snprintf(id->hostname, sizeof(id->hostname), "%s", plan->hostname);
     for (uint32_t i = 0; i < plan->mount_count; i++)
         (void)snprintf(id->mounts[i], sizeof(id->mounts[i]), "%s", plan->mounts[i].mount_name);

@@ -41,6 +41,9 @@ static const char usage[] =
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
     "  --mt PATH            the mt of capsules (mt-capsule beside mt-runner, or in\n"
     "                       /usr/lib/maitento)\n"
+    "  --session PATH       mt-session (beside mt-runner, or /usr/lib/maitento/mt-session)\n"
+    "  --net PATH           mt-net, which looks up names for capsules (likewise)\n"
+    "  --net-uid N          the user and group that mt-net runs as (--service-uid and 1)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
@@ -66,6 +69,9 @@ enum {
     OPT_INSTANCE,
     OPT_INIT,
     OPT_MT,
+    OPT_SESSION,
+    OPT_NET,
+    OPT_NET_UID,
     OPT_CGROUP,
     OPT_LEVEL,
     OPT_SPARES,
@@ -86,6 +92,9 @@ static const struct option long_options[] = {
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"init", required_argument, NULL, OPT_INIT},
     {"mt", required_argument, NULL, OPT_MT},
+    {"session", required_argument, NULL, OPT_SESSION},
+    {"net", required_argument, NULL, OPT_NET},
+    {"net-uid", required_argument, NULL, OPT_NET_UID},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"spares", required_argument, NULL, OPT_SPARES},
@@ -176,6 +185,16 @@ static int take_option(int option, const char *value, parsed *p)
     case OPT_MT:
         p->o.mt = value;
         return -1;
+    case OPT_SESSION:
+        p->o.session = value;
+        return -1;
+    case OPT_NET:
+        p->o.net = value;
+        return -1;
+    case OPT_NET_UID:
+        return parse_id(value, &p->o.net_uid)
+                   ? -1
+                   : refuse("--net-uid takes the number of a user that is not root");
     case OPT_CGROUP:
         return parse_cgroup(value, &p->o.cgroup_mode) ? -1
                                                       : refuse("--cgroup takes auto, v1 or v2");
@@ -224,6 +243,8 @@ static int parse_options(int argc, char **argv, parsed *p)
         return refuse("it takes options only");
     if (!p->o.state || !p->o.socket || !p->has_uid || !p->has_gid)
         return refuse("--state, --socket, --service-uid and --service-gid are needed");
+    if (!p->o.net_uid)
+        p->o.net_uid = p->o.service_uid + 1;
     return -1;
 }
 
@@ -317,15 +338,26 @@ static int open_host(runner *r, mt_err **err)
 {
     _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init))
                                           : program_find("mt-init", "../init/", INSTALLED);
+    _cleanup_free_ char *session = r->o.session
+                                       ? mt_str_dup(mt_str_of(r->o.session))
+                                       : program_find("mt-session", "../session/", INSTALLED);
+    _cleanup_free_ char *net =
+        r->o.net ? mt_str_dup(mt_str_of(r->o.net)) : program_find("mt-net", "../net/", INSTALLED);
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
-    if (!init)
+    if (!init || !session || !net)
         return mt_fail_oom(err);
+    r->net_fd = open(net, O_RDONLY | O_CLOEXEC);
+    r->host_mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (r->host_mounts_fd < 0)
+        return mt_fail_errno(err, errno, "cannot open the host's mount namespace");
     if (e < 0)
         return mt_fail_errno(err, e, "cannot make the folder of images '%s'", r->o.images);
     if (read_boot_id(r, err) < 0 || open_state(r, err) < 0 || open_locks(r, err) < 0 ||
-        runner_seal_init(init, &r->init_fd, err) < 0 || mt_seccomp_compile(&r->seccomp, err) < 0 ||
+        runner_seal("mt-init", init, &r->init_fd, err) < 0 ||
+        runner_seal("mt-session", session, &r->session_fd, err) < 0 ||
+        mt_seccomp_compile(&r->seccomp, err) < 0 ||
         mt_cgroups_open(&groups, &r->cgroups, err) < 0 || blocks_new(r, &r->blocks, err) < 0)
         return -1;
     r->helpers_fd = mt_cgroups_helpers_fd(r->cgroups);
@@ -374,7 +406,7 @@ static int begin(runner *r, mt_err **err)
         runner_mount(r, err) < 0)
         return -1;
     runner_probe(r);
-    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
+    if (janitor_start(r, err) < 0 || gateway_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
     spares_sweep(r);
     scratch_watch(r);
@@ -400,15 +432,16 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->helpers_fd, &r->runs_fd,   &r->images_fd, &r->vfs_fd,
-                  &r->dev_fd,     &r->init_fd,   &r->mt_fd,     &r->null_fd,
-                  &r->ids_fd,     &r->listen_fd, &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd,    &r->images_fd, &r->vfs_fd,        &r->dev_fd,
+                  &r->init_fd,    &r->mt_fd,      &r->null_fd,   &r->ids_fd,        &r->listen_fd,
+                  &r->signal_fd,  &r->session_fd, &r->net_fd,    &r->host_mounts_fd};
     bool idle;
 
     server_close_all(r);
     janitor_free(r->janitor);
     spares_end(r);
     idle = !r->runs;
+    gateway_free(r, idle);
     while (r->runs)
         runs_remove(r->runs);
     if (idle && r->cgroups)
@@ -456,6 +489,9 @@ int main(int argc, char **argv)
                 .dev_fd = -1,
                 .init_fd = -1,
                 .mt_fd = -1,
+                .session_fd = -1,
+                .net_fd = -1,
+                .host_mounts_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,

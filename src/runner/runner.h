@@ -37,7 +37,10 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
-    const char *mt; // of capsules; NULL: where it is installed, if it is
+    const char *session;
+    const char *mt;  // of capsules; NULL: where it is installed, if it is
+    const char *net; // mt-net
+    uid_t net_uid;   // who it runs as; its group has the same number
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
@@ -83,6 +86,7 @@ typedef struct conn conn;
 typedef struct janitor janitor;
 
 typedef struct blocks blocks;
+typedef struct gateway gateway;
 
 struct runner {
     runner_options o;
@@ -94,6 +98,9 @@ struct runner {
     int dev_fd;
     int init_fd;
     int mt_fd; // the mt of capsules, O_PATH; -1: there is none
+    int session_fd;
+    int net_fd;         // the program mt-net; -1: there is none
+    int host_mounts_fd; // the host's mount namespace, for the gateway's holder alone
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -102,6 +109,7 @@ struct runner {
     mt_seccomp seccomp;
     blocks *blocks;
     janitor *janitor;
+    gateway *gateway;
     int netns[RUNNER_NETNS_POOL];
     unsigned netns_count;
     unsigned netns_asked;
@@ -125,6 +133,7 @@ struct runner {
     int64_t spares_paused_ns; // none are made before
     struct {
         char digest[MT_DIGEST_LEN + 1];
+        mt_network network;
         int64_t used_ns;
     } spare_images[RUNNER_SPARE_IMAGES];
     unsigned spare_number; // the last one's
@@ -134,8 +143,8 @@ struct runner {
 // mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
 
 // program.c: programs beside this one, and the copy that capsules get of mt.
 #define INSTALLED "/usr/lib/maitento"
@@ -180,7 +189,27 @@ typedef struct clean_result {
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
 void janitor_forget_run(runner *r, const char *run_id);
-int janitor_make_netns(void); // fd or negative errno
+
+// netns.c
+// A network namespace with its loopback up: its fd or negative errno. The caller stays in it.
+int netns_make(void);
+// One of its settings, where the kernel has it; of the namespace that the caller is in.
+void netns_set(const char *path, const char *value);
+
+// gateway.c: the internet for capsules (gateway.h).
+int gateway_start(runner *r, mt_err **err);
+void gateway_free(runner *r, bool idle); // idle: with its holder
+void gateway_remove(runner *r);          // what a holder that is gone has left
+void gateway_close_fds(runner *r);       // in a fork that has nothing to do with them
+void gateway_fill(runner *r);            // asks for what its pool lacks
+bool gateway_is_low(const runner *r);
+bool gateway_ready(const runner *r);
+bool gateway_has(const runner *r); // gateway_take() would give one
+// A namespace with the internet, and its life: the namespace goes with the life's last copy.
+bool gateway_take(runner *r, int *ret_netns, int *ret_life); // false: there is none now
+// The same, but waits for one; -1: there will be none, and why.
+int gateway_wait(runner *r, int *ret_netns, int *ret_life, mt_err **err);
+const char *gateway_notice(const runner *r); // for the doctor; "": nothing
 
 // launch.c: forking supervisors, and what they are given.
 void resources_init(mt_run_resources *s);
@@ -188,6 +217,12 @@ void resources_init(mt_run_resources *s);
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
 pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
+// fork() into the group of helpers; there 0.
+pid_t launch_helper(runner *r);
+// In a helper: no longer of the runner's session, terminal, signals, input and output.
+void launch_detach(runner *r);
+// Closes every fd from 3 up that is not in the list (which is sorted).
+void launch_close_but(int *keep, size_t count);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -199,13 +234,14 @@ typedef struct spare {
     mt_cgroup *cgroup;
     uint64_t subvolume;
     char digest[MT_DIGEST_LEN + 1];
+    mt_network network;
     dev_t image_dev;
     ino_t image_ino;
     char supervisor[48]; // process_name()
 } spare;
-// Somebody starts a run of that image: it is one to have spares of.
-void spares_used(runner *r, const char *digest);
-run *spares_find(runner *r, const char *digest, int image_fd); // NULL: none
+// Somebody starts a run of that image with that network: it is one to have spares of.
+void spares_used(runner *r, const char *digest, mt_network network);
+run *spares_find(runner *r, const char *digest, mt_network network, int image_fd); // NULL: none
 void spares_on_timer(mt_timer *t, void *data);
 void spares_died(run *u);     // one by itself: a pause is made before the next
 void spares_free(run *u);     // what only a spare has

@@ -24,6 +24,7 @@ enum {
     QUIET_MS = 8,     // without a start: making one takes time from what it was taken for
     STEP_MS = 3,      // between two
     LATEST_MS = 60,   // without such a quiet moment
+    POOL_MS = 50,     // until the gateway has made namespaces
     PAUSE_MS = 30000, // after one that died by itself
     IDLE_MS = 600000, // without a start of the image: its spares go
     END_MS = 2000,
@@ -65,6 +66,15 @@ static int open_image(runner *r, spare *u, mt_run_resources *s, mt_err **err)
     return 0;
 }
 
+static int take_network(runner *r, mt_network network, mt_run_resources *s, mt_err **err)
+{
+    if (network == MT_NETWORK_NONE && r->netns_count)
+        s->netns_fd = r->netns[--r->netns_count];
+    if (network == MT_NETWORK_INTERNET && !gateway_take(r, &s->netns_fd, &s->net_life_fd))
+        return mt_fail(err, MT_E_START_FAILED, "there is no network for it now");
+    return 0;
+}
+
 static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
 {
     s->place = u->place;
@@ -88,9 +98,8 @@ static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
     s->dev_fd = r->dev_fd;
     s->mt_fd = r->mt_fd;
     s->sign_in = true;
-    if (r->netns_count)
-        s->netns_fd = r->netns[--r->netns_count];
-    return 0;
+    s->session_fd = r->session_fd;
+    return take_network(r, u->spare->network, s, err);
 }
 
 static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
@@ -116,7 +125,7 @@ static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
     return 0;
 }
 
-static int make_one(runner *r, const char *digest)
+static int make_one(runner *r, const char *digest, mt_network network)
 {
     char place[MT_PLACE_SIZE];
     _cleanup_err_ mt_err *err = NULL;
@@ -131,6 +140,7 @@ static int make_one(runner *r, const char *digest)
     u->spare = calloc(1, sizeof(*u->spare));
     if (u->spare) {
         u->spare->socket = -1;
+        u->spare->network = network;
         (void)snprintf(u->spare->digest, sizeof(u->spare->digest), "%s", digest);
     }
     if (!u->spare || make_resources(r, u, &s, &err) < 0 || launch(r, u, &s, &err) < 0) {
@@ -145,22 +155,29 @@ static int make_one(runner *r, const char *digest)
 
 // --- the pool ------------------------------------------------------------------------------------
 
-static unsigned count_of(const runner *r, const char *digest)
+static bool is_for(const spare *s, const char *digest, mt_network network)
+{
+    return s->network == network && mt_streq(s->digest, digest);
+}
+
+static unsigned count_of(const runner *r, size_t image)
 {
     unsigned n = 0;
 
     for (const run *u = r->runs; u; u = u->next)
-        n += u->state == RUN_SPARE && mt_streq(u->spare->digest, digest);
+        n += u->state == RUN_SPARE &&
+             is_for(u->spare, r->spare_images[image].digest, r->spare_images[image].network);
     return n;
 }
 
-// The image that has fewer than it should; NULL: none.
-static const char *wanted(const runner *r)
+// The number of one that has fewer than it should; -1: none.
+static int wanted(const runner *r)
 {
     for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++)
-        if (r->spare_images[i].digest[0] && count_of(r, r->spare_images[i].digest) < r->o.spares)
-            return r->spare_images[i].digest;
-    return NULL;
+        if (r->spare_images[i].digest[0] && count_of(r, i) < r->o.spares &&
+            (r->spare_images[i].network == MT_NETWORK_NONE || gateway_has(r)))
+            return (int)i;
+    return -1;
 }
 
 static void arm(runner *r)
@@ -173,14 +190,14 @@ static void arm(runner *r)
                 MT_MIN(now + QUIET_MS * NS_PER_MS, r->spares_since_ns + LATEST_MS * NS_PER_MS));
 }
 
-void spares_used(runner *r, const char *digest)
+void spares_used(runner *r, const char *digest, mt_network network)
 {
     size_t at = 0;
 
     if (!r->o.spares || !mt_scratch_is_btrfs(r->scratch))
         return; // a tmpfs has its size from the beginning
     for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++) {
-        if (mt_streq(r->spare_images[i].digest, digest)) {
+        if (r->spare_images[i].network == network && mt_streq(r->spare_images[i].digest, digest)) {
             at = i;
             break;
         }
@@ -188,12 +205,13 @@ void spares_used(runner *r, const char *digest)
             at = i;
     }
     (void)snprintf(r->spare_images[at].digest, sizeof(r->spare_images[at].digest), "%s", digest);
+    r->spare_images[at].network = network;
     r->spare_images[at].used_ns = mt_boottime_ns();
     arm(r);
 }
 
 // The oldest, which is the likeliest to be ready. An image that was made again is another one.
-run *spares_find(runner *r, const char *digest, int image_fd)
+run *spares_find(runner *r, const char *digest, mt_network network, int image_fd)
 {
     run *found = NULL;
     struct stat st;
@@ -201,7 +219,7 @@ run *spares_find(runner *r, const char *digest, int image_fd)
     if (fstat(image_fd, &st) < 0)
         return NULL;
     for (run *u = r->runs; u; u = u->next)
-        if (u->state == RUN_SPARE && mt_streq(u->spare->digest, digest) &&
+        if (u->state == RUN_SPARE && is_for(u->spare, digest, network) &&
             u->spare->image_dev == st.st_dev && u->spare->image_ino == st.st_ino)
             found = u;
     return found;
@@ -210,7 +228,7 @@ run *spares_find(runner *r, const char *digest, int image_fd)
 static bool is_wanted(const runner *r, const run *u)
 {
     for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++)
-        if (mt_streq(r->spare_images[i].digest, u->spare->digest))
+        if (is_for(u->spare, r->spare_images[i].digest, r->spare_images[i].network))
             return true;
     return false;
 }
@@ -232,17 +250,19 @@ static void drop_unwanted(runner *r)
 void spares_on_timer(mt_timer *t, void *data)
 {
     runner *r = data;
-    const char *digest;
+    int at;
 
     drop_unwanted(r);
     r->spares_since_ns = 0;
-    digest = wanted(r);
-    if (digest && mt_boottime_ns() >= r->spares_paused_ns && make_one(r, digest) < 0)
+    at = wanted(r);
+    if (at >= 0 && mt_boottime_ns() >= r->spares_paused_ns &&
+        make_one(r, r->spare_images[at].digest, r->spare_images[at].network) < 0)
         r->spares_paused_ns = mt_boottime_ns() + PAUSE_MS * NS_PER_MS;
-    if (digest && wanted(r) && mt_boottime_ns() >= r->spares_paused_ns)
+    gateway_fill(r);
+    if (at >= 0 && wanted(r) >= 0 && mt_boottime_ns() >= r->spares_paused_ns)
         mt_timer_in_ms(t, STEP_MS);
     else
-        mt_timer_in_ms(t, IDLE_MS);
+        mt_timer_in_ms(t, gateway_ready(r) && !gateway_has(r) ? POOL_MS : IDLE_MS);
 }
 
 void spares_died(run *u)

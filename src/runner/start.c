@@ -145,6 +145,15 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->dev_fd = r->dev_fd;
     s->mt_fd = r->mt_fd;
     s->sign_in = true;
+    s->session_fd = r->session_fd;
+    return 0;
+}
+
+// Without one made ahead, the machine makes what network = "none" needs.
+static int take_network(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    if (p->network == MT_NETWORK_INTERNET)
+        return gateway_wait(r, &s->netns_fd, &s->net_life_fd, err);
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;
@@ -162,7 +171,8 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     resources_close(s);
     if (made_folder)
         folder_remove(r, run_id);
-    blocks_release(MT_TAKE_FD(s->block_lock_fd));
+    if (s->block_lock_fd >= 0)
+        blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
 static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
@@ -209,11 +219,13 @@ static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt
 static int start_spare(runner *r, const mt_plan *p, const void *bytes, size_t len,
                        mt_run_resources *s)
 {
-    run *u = len > MT_HANDOVER_PLAN_MAX ? NULL : spares_find(r, p->image_digest, s->image_fd);
+    run *u = NULL;
     _cleanup_err_ mt_err *err = NULL;
     bool folder;
     int e = 0;
 
+    if (len <= MT_HANDOVER_PLAN_MAX && (p->network == MT_NETWORK_NONE || gateway_ready(r)))
+        u = spares_find(r, p->image_digest, p->network, s->image_fd);
     if (!u)
         return 1;
     if (complete(r, p, u, s, &err) == 0 &&
@@ -246,6 +258,7 @@ void start_on_refill(mt_timer *t, void *data)
     r->refill_armed = false;
     if (have < RUNNER_NETNS_POOL)
         janitor_ask_netns(r->janitor, RUNNER_NETNS_POOL - have);
+    gateway_fill(r);
     janitor_ask_scratch(r->janitor);
 }
 
@@ -253,7 +266,7 @@ void start_on_refill(mt_timer *t, void *data)
 // is half empty waits less.
 void start_refill_later(runner *r)
 {
-    bool low = r->netns_count < RUNNER_NETNS_POOL / 2;
+    bool low = r->netns_count < RUNNER_NETNS_POOL / 2 || gateway_is_low(r);
 
     if (r->refill_armed)
         return;
@@ -263,9 +276,11 @@ void start_refill_later(runner *r)
 
 static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
-    int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
+    int result = take_network(r, p, s, err);
     bool folder = false;
 
+    if (result == 0)
+        result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     if (result == 0) {
         result = make_all(r, p, s, err);
         folder = s->run_dir_fd >= 0;
@@ -299,7 +314,7 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
     if (result < 0)
         return -1;
     memcpy(ret_id, p->run_id, 37);
-    spares_used(r, p->image_digest);
+    spares_used(r, p->image_digest, p->network);
     scratch_watch(r);
     start_refill_later(r);
     return 0;

@@ -63,6 +63,7 @@ static void client_free(sup_client *c)
         }
     }
     s->client_count--;
+    sup_sessions_client_gone(s, c);
     if (c->holds)
         sup_hold(s, false);
     mt_io_remove(c->io);
@@ -275,6 +276,15 @@ static int extend(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int session(sup_client *c, const mt_frame *f)
+{
+    char user[33], term[65];
+
+    if (mt_get_session(f, user, term) < 0)
+        return -1;
+    return sup_sessions_ask(c->s, c, f->tag, user, term);
+}
+
 static int usage(sup_client *c)
 {
     mt_cgroup_memory m;
@@ -327,6 +337,10 @@ static ssize_t take_frame(sup_client *c)
         r = cancel(c, &f);
     else if (f.type == MT_FRAME_EXTEND)
         r = extend(c, &f);
+    else if (f.type == MT_FRAME_SESSION)
+        r = session(c, &f);
+    else if (f.type == MT_FRAME_SESSION_KILL)
+        r = 0, sup_sessions_kill(c->s, c, f.tag);
     else if (f.type == MT_FRAME_USAGE)
         r = usage(c);
     else if (f.type == MT_FRAME_HOLD)

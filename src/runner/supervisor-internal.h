@@ -17,6 +17,7 @@
 #include "capsule/output.h"
 #include "runner/commands.h"
 #include "runner/machine.h"
+#include "runner/sessions.h"
 
 typedef enum sup_state {
     SUP_MAKING,
@@ -87,6 +88,7 @@ struct supervisor {
 
     sup_asks asks;
     commands *sent;          // to the run
+    sessions *sessions;      // of servers in the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
     bool sync_due; // a record that was added must be on the disk before it is served
@@ -126,7 +128,8 @@ void sup_startup_abandon(supervisor *s); // the run has ended: records for those
 
 // supervisor-commands.c
 int sup_commands_init(supervisor *s);
-void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
+void sup_commands_abort(supervisor *s);   // the run has ended: a record for each that has not
+char *sup_why_ended(const supervisor *s); // the run; NULL when out of memory
 
 // supervisor-disk.c
 int sup_disk_init(supervisor *s);
@@ -170,6 +173,7 @@ typedef struct sup_exec {
     const mt_plan_env *environment; // besides the plan's, which it overrides
     uint32_t environment_count;
     uint64_t token;
+    int program_fd;            // > 0: mt-session, and no command
     int in_fd, out_fd, err_fd; // -1: /dev/null; they stay the caller's
     int group;                 // MT_CGROUP_COMMAND(n)
 } sup_exec;

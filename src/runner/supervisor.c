@@ -337,6 +337,7 @@ static void machine_ready(supervisor *s)
     close_makings(s);
     sup_seal_rights(s);
     mt_journal_keep_room(s->res->journal);
+    sup_sessions_go_on(s);
 }
 
 void sup_started(supervisor *s)
@@ -400,7 +401,8 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
-                   sup_disk_init(s) < 0 || sup_views_init(s) < 0 || sup_clients_init(s) < 0
+                   sup_sessions_init(s) < 0 || sup_disk_init(s) < 0 || sup_views_init(s) < 0 ||
+                   sup_clients_init(s) < 0
                ? -1
                : 0;
 }

@@ -63,13 +63,15 @@ typedef struct mt_run_resources {
     mt_cpus cpus;  // that the run is bound to; the runner's to remember
     int netns_fd;  // a network namespace with its loopback up, owned by the initial user
                    // namespace: setns() before the clone; -1: make a new one
+    int net_life_fd; // keeps what the gateway has in that namespace; -1: nothing. Kept to the end
     const mt_seccomp *seccomp;
-    int init_fd;  // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
-    int dev_fd;   // O_PATH: folder with null zero full random urandom tty (0666) and links fd
-                  // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
-                  // nosuid tmpfs: clone it with open_tree(2)
-    int mt_fd;    // O_PATH: the program mt, on a read-only file system; -1: the capsule has none
-    bool sign_in; // whether its default user is signed in to the server
+    int init_fd;    // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
+    int dev_fd;     // O_PATH: folder with null zero full random urandom tty (0666) and links fd
+                    // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
+                    // nosuid tmpfs: clone it with open_tree(2)
+    int mt_fd;      // O_PATH: the program mt, on a read-only file system; -1: the capsule has none
+    bool sign_in;   // whether its default user is signed in to the server
+    int session_fd; // sealed memfd with mt-session, kept as long as the run; -1: there is none
 } mt_run_resources;
 
 // Runs the supervisor of one run to its end and leaves the process.

@@ -272,6 +272,7 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .image_fd = b->image_fd,
                               .scratch_fd = tmpfs ? -1 : make_scratch(b, r),
                               .netns_fd = -1,
+                              .net_life_fd = -1,
                               .seccomp = &b->seccomp,
                               .init_fd = b->init_fd,
                               .dev_fd = b->dev_fd,

@@ -7,6 +7,7 @@
 #include "server/config.h"
 #include "server/confine.h"
 #include "server/server.h"
+#include "server/shells.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -235,6 +236,9 @@ static int start_as_root(daemon_state *d, mt_err **err)
     if (watch_signals(d, err) < 0 || mt_server_new(d->loop, &d->api, &d->server, err) < 0 ||
         listen_all(d, err) < 0)
         return -1;
+    d->api.shells = mt_shells_new(&d->api);
+    if (!d->api.shells)
+        return mt_fail_oom(err);
     return write_ready(d, err);
 }
 
@@ -311,6 +315,7 @@ static int run(daemon_state *d, mt_err **err)
 static void release(daemon_state *d)
 {
     mt_server_free(d->server);
+    mt_shells_free(d->api.shells);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);

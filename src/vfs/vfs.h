@@ -136,7 +136,7 @@ typedef struct mt_vfs_page {
     mt_vfs_entry *items; // in the arena, as is all of the page
     size_t count;
     const char *next; // cursor of the next page, UTF-8 text; NULL: this was the last
-    size_t left_out;  // entries whose path is too long to be named (recursive lists only)
+    size_t left_out;  // whose path is too long to be named, or that may not be read (recursive)
 } mt_vfs_page;
 
 enum { MT_VFS_LIST_MAX = 1000 };
@@ -152,7 +152,16 @@ int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
                        const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *ret,
                        mt_err **err) MT_MUST_USE;
 
+// The same for any folder that fd is open on: "/" in its entries is that folder. What is below and
+// may not be read is left out (and counted). fd is closed by nobody here.
+int mt_vfs_read_any_folder(int fd, const mt_vfs_list_options *options, mt_arena *arena,
+                           mt_vfs_page *ret, mt_err **err) MT_MUST_USE;
+
 // ---- changing ----
+
+// Removes name in the folder that parent is open on, with all in it, as mt_vfs_destroy() does. A
+// missing one is no error; conflict: something is mounted there, or others keep filling it.
+int mt_vfs_remove_tree(int parent, const char *name, mt_err **err);
 
 // An upload: bytes go to a file in tmp, commit puts it into place in one step, so that a reader
 // sees the whole old or the whole new file and a crash leaves the old one. Begin and write touch

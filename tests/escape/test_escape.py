@@ -275,7 +275,7 @@ out["lives"] = read("/proc/1/comm")
 
 
 def test_program_files_of_the_host_cve_2019_5736(api, work):
-    programs = [Path(mtserver.program(name)) for name in ("mt-init", "mt-runner", "mt")]
+    programs = [Path(mtserver.program(name)) for name in ("mt-init", "mt-session", "mt-runner", "mt")]
     programs.append(mtserver.build_dir() / "src/cli/mt-capsule")
     before = [(p.read_bytes(), p.stat().st_mtime_ns) for p in programs]
     found = probe(api, work, r'''
@@ -578,7 +578,7 @@ out["links"] = repr([l.split(":")[0].strip() for l in open("/proc/net/dev") if "
 ''')
         for user in USERS:
             assert found[user] == {"abstract": "ECONNREFUSED", "loopback": "ECONNREFUSED", "seen": "False", "run": "[]",
-                                   "api": "ENOENT", "links": "['lo']"}, (user, found[user])
+                                   "api": "ENOENT", "links": "['lo', 'eth0']"}, (user, found[user])
         abstract.settimeout(0)
         with pytest.raises(BlockingIOError):
             abstract.accept()
