@@ -132,6 +132,8 @@ static void on_applied(void *data)
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
+        if (a->runs->options.close_door)
+            a->runs->options.close_door(a->id, a->runs->options.doors);
         forget(l);
     }
     free(a);

@@ -25,8 +25,8 @@ typedef struct mt_runs_options {
     const mt_mtr_server *limits;
     int64_t max_live_runs;
     // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
-    // and does not once the run's end has begun, which close_door tells (also of runs that had
-    // none). On the loop's thread; both may be NULL.
+    // but not once the run's end has begun. That is told by close_door (also of runs that had
+    // none), and once more when the end is stored. On the loop's thread; both may be NULL.
     void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
     void (*close_door)(const char *run_id, void *doors);
     void *doors;

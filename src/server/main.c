@@ -117,7 +117,7 @@ static void open_door(const char *run_id, int fd, uint32_t uid_base, void *data)
 
 static void close_door(const char *run_id, void *data)
 {
-    mt_doors_close(mt_server_doors(data), run_id);
+    mt_server_run_ends(data, run_id);
 }
 
 static int open_parts(daemon_state *d, mt_err **err)
