@@ -207,9 +207,8 @@ static int add_file_headers(mt_reply *reply, const mt_vfs_entry *e, const char *
     if (mt_reply_header(reply, "ETag", etag, err) < 0 ||
         mt_reply_header(reply, "Accept-Ranges", "bytes", err) < 0)
         return -1;
-    return mt_http_date(e->modified_us, date)
-               ? mt_reply_header(reply, "Last-Modified", date, err)
-               : 0;
+    return mt_http_date(e->modified_us, date) ? mt_reply_header(reply, "Last-Modified", date, err)
+                                              : 0;
 }
 
 static int get_file(mt_request *req, mt_reply *reply, mt_err **err)
