@@ -46,6 +46,14 @@ int cg_read(int dirfd, const char *file, char *out, size_t size)
     return (int)n;
 }
 
+int cg_copy(int from_dirfd, int to_dirfd, const char *file)
+{
+    char text[MT_CPUS_TEXT];
+    int n = cg_read(from_dirfd, file, text, sizeof(text));
+
+    return n < 0 ? n : cg_write(to_dirfd, file, text);
+}
+
 bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
 {
     char text[4096];

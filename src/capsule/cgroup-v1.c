@@ -104,6 +104,7 @@ static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
             ret->cpu_us = ns / 1000;
         break;
     case CG_CPU:
+    case CG_CPUSET:
     case CG_CONTROLLERS:
         break;
     }

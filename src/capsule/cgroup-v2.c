@@ -71,6 +71,7 @@ static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
     case CG_CPUACCT: // also where no controller is enabled
         (void)cg_read_number(fd, "cpu.stat", "usage_usec", &ret->cpu_us);
         break;
+    case CG_CPUSET:
     case CG_CONTROLLERS:
         break;
     }

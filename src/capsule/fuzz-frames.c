@@ -12,18 +12,22 @@ static void read_all(const mt_frame *f)
     mt_code code;
     mt_str text;
     bool forget;
+    uint32_t layers;
     uint64_t seq;
     int64_t ms, ns;
+    uint32_t base;
     mt_usage usage;
 
     (void)mt_get_info(f, &info, a);
     (void)mt_get_run_id(f, id);
     (void)mt_get_failed(f, &code, &text);
     (void)mt_get_sweep(f, id, &forget);
+    (void)mt_get_pruned(f, &layers, &seq);
     (void)mt_get_attach(f, &seq);
     (void)mt_get_terminate(f, &text);
     (void)mt_get_cancel(f, id, &text);
     (void)mt_get_extend(f, &ms, &ns);
+    (void)mt_get_api(f, &base);
     (void)mt_get_hold(f, &forget);
     (void)mt_get_usage(f, &usage);
     (void)mt_get_disk_full(f, &text);

@@ -134,6 +134,20 @@ int mt_put_gone(mt_buf *b, const char *run_id)
     return put_text_frame(b, MT_FRAME_GONE, 0, run_id);
 }
 
+int mt_put_prune(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_PRUNE, tag, NULL, 0);
+}
+
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes)
+{
+    size_t start = frame_begin(b, MT_FRAME_PRUNED, tag);
+
+    mt_wire_put_u32(b, layers);
+    mt_wire_put_u64(b, bytes);
+    return frame_end(b, start);
+}
+
 int mt_put_attach(mt_buf *b, uint64_t after_seq)
 {
     size_t start = frame_begin(b, MT_FRAME_ATTACH, 0);
@@ -175,6 +189,14 @@ int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns)
 
     mt_wire_put_i64(b, max_duration_ms);
     mt_wire_put_i64(b, deadline_ns);
+    return frame_end(b, start);
+}
+
+int mt_put_api(mt_buf *b, uint32_t uid_base)
+{
+    size_t start = frame_begin(b, MT_FRAME_API, 0);
+
+    mt_wire_put_u32(b, uid_base);
     return frame_end(b, start);
 }
 
@@ -372,6 +394,15 @@ int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget)
     return verdict(&r);
 }
 
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_layers = mt_wire_get_u32(&r);
+    *ret_bytes = mt_wire_get_u64(&r);
+    return verdict(&r);
+}
+
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq)
 {
     mt_wire_reader r = payload(f);
@@ -403,6 +434,14 @@ int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_
 
     *ret_max_duration_ms = mt_wire_get_i64(&r);
     *ret_deadline_ns = mt_wire_get_i64(&r);
+    return verdict(&r);
+}
+
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_uid_base = mt_wire_get_u32(&r);
     return verdict(&r);
 }
 

@@ -8,6 +8,7 @@
 //       START plan ->       STARTED  run id
 //                           FAILED   code, sentence
 //       SWEEP run id, forget -> SWEPT run id | FAILED      forget: its folder is removed, too
+//       PRUNE ->            PRUNED   layers, bytes         layers that nobody uses are removed
 //       unasked:            GONE     run id
 //     A reply carries the tag of its request; unasked frames carry 0. Requests may be sent without
 //     waiting for the reply of the one before. Several servers may be connected; GONE goes to all.
@@ -23,6 +24,9 @@
 //                           came.
 //       CANCEL id, by ->    ends that command (queued: at once; running: SIGTERM, 1 s, SIGKILL)
 //       EXTEND ms, ns ->    a new longest life and its moment; an EXTENDED record tells
+//       unasked:            API     first id of the run's block; with it comes the socket of the
+//                                   run's sign-in, which listens. Once to each server that has
+//                                   attached, as soon as there is one; a run may have none.
 //       SESSION user, term  -> SESSION_STARTED with a descriptor, later SESSION_ENDED how, status,
 //                              sentence; or SESSION_FAILED code, sentence
 //                           mt-session (capsule/session.h) as that user; the descriptor is the
@@ -61,6 +65,8 @@ typedef enum mt_frame_type {
     MT_FRAME_SWEEP = 6,
     MT_FRAME_SWEPT = 7,
     MT_FRAME_GONE = 8,
+    MT_FRAME_PRUNE = 16,
+    MT_FRAME_PRUNED = 17,
 
     MT_FRAME_ATTACH = 32,
     MT_FRAME_RECORD = 33, // payload: one record of the journal exactly as in the file
@@ -77,6 +83,7 @@ typedef enum mt_frame_type {
     MT_FRAME_HOLD = 48,
     MT_FRAME_USAGE = 49,
     MT_FRAME_DISK_FULL = 50,
+    MT_FRAME_API = 56, // brings one descriptor
 } mt_frame_type;
 
 typedef struct mt_frame {
@@ -136,12 +143,15 @@ int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
 int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget);
 int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id);
 int mt_put_gone(mt_buf *b, const char *run_id);
+int mt_put_prune(mt_buf *b, uint32_t tag);
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes);
 int mt_put_attach(mt_buf *b, uint64_t after_seq);
 int mt_put_record(mt_buf *b, mt_str record_frame);
 int mt_put_terminate(mt_buf *b, const char *by);
 int mt_put_exec(mt_buf *b, mt_str encoded_command);
 int mt_put_cancel(mt_buf *b, const char *command_id, const char *by);
 int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns);
+int mt_put_api(mt_buf *b, uint32_t uid_base);
 int mt_put_hold(mt_buf *b, bool on);
 int mt_put_ask_usage(mt_buf *b);
 int mt_put_usage(mt_buf *b, const mt_usage *usage);
@@ -163,10 +173,12 @@ int mt_get_run_id(const mt_frame *f, char ret[37]); // STARTED, SWEPT, GONE
 int mt_get_failed(const mt_frame *f, mt_code *ret_code,
                   mt_str *ret_sentence); // SESSION_FAILED, too
 int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget);
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
 int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);
 int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns);
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base);
 int mt_get_session(const mt_frame *f, char ret_user[33], char ret_term[65]);
 int mt_get_session_ended(const mt_frame *f, bool *ret_run_ended, int *ret_status,
                          mt_str *ret_sentence);

@@ -61,7 +61,9 @@ static void test_small_ones(void)
     mt_code code;
     mt_str text;
     bool forget;
+    uint32_t layers;
     uint64_t seq;
+    uint32_t base;
     mt_frame f;
 
     (void)mt_put_failed(&b, 1, MT_E_NOT_FOUND, "no such image");
@@ -85,10 +87,23 @@ static void test_small_ones(void)
     f = parse(&b);
     CHECK_INT(mt_get_run_id(&f, id), -EBADMSG);
     mt_buf_clear(&b);
+    (void)mt_put_pruned(&b, 9, 3, 4096);
+    f = parse(&b);
+    CHECK_INT(mt_get_pruned(&f, &layers, &seq), 0);
+    CHECK(f.tag == 9 && layers == 3 && seq == 4096);
+    mt_buf_clear(&b);
     (void)mt_put_attach(&b, 77);
     f = parse(&b);
     CHECK_INT(mt_get_attach(&f, &seq), 0);
     CHECK_INT(seq, 77);
+    mt_buf_clear(&b);
+    (void)mt_put_api(&b, 0x70010000);
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_API);
+    CHECK_INT(mt_get_api(&f, &base), 0);
+    CHECK_INT(base, 0x70010000);
+    f.payload_len--;
+    CHECK_INT(mt_get_api(&f, &base), -EBADMSG);
     mt_buf_clear(&b);
     (void)mt_put_terminate(&b, "ada");
     f = parse(&b);

@@ -335,6 +335,15 @@ void cli_table_print(const cli *c, cli_table *t)
 
 // --- progress ---
 
+const char *cli_limit_words(const char *limit)
+{
+    if (mt_streq(limit, "memory"))
+        return "memory (limits.memory)";
+    if (mt_streq(limit, "pids"))
+        return "processes (limits.pids)";
+    return mt_streq(limit, "disk") ? "disk (limits.disk, or a file system's limit)" : limit;
+}
+
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT])
 {
     int shift = bytes >= 1 << 20 ? 20 : bytes >= 1 << 10 ? 10 : 0;

@@ -67,7 +67,7 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
 struct stop {
     mt_runs *runs;
     char id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
+    char by[MT_STORE_BY];
 };
 
 static void terminate_posted(void *data)
@@ -79,7 +79,7 @@ static void terminate_posted(void *data)
         if (!l->by[0])
             memcpy(l->by, s->by, sizeof(l->by));
         if (l->state == NEW) {
-            char sentence[MT_STORE_NAME + 16];
+            char sentence[MT_STORE_BY + 16];
 
             (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
             runs_end_here(l, MT_END_TERMINATED, sentence);
@@ -180,7 +180,7 @@ int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *recor
 struct cancel {
     mt_runs *runs;
     char run_id[MT_ID_TEXT], id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
+    char by[MT_STORE_BY];
     int64_t number;
 };
 

@@ -24,11 +24,12 @@ typedef struct live {
     uint32_t tag; // of the START or SWEEP under way
     mt_buf plan;  // the START frame, until the runner has it
     mt_plan_limits limits;
-    uint64_t stored;        // number of the last record that the store has (or is being given)
-    mt_buf phases;          // JSON list without its brackets
-    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    uint64_t stored;      // number of the last record that the store has (or is being given)
+    mt_buf phases;        // JSON list without its brackets
+    char by[MT_STORE_BY]; // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending; // the `ended` record is on its way to the store
+    bool shut;   // its end has begun: it is signed in no more
     mt_command_feed feed;
     int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
     // A command's output is being read for its record: what the journal tells after it waits here,
@@ -59,6 +60,9 @@ struct mt_runs {
     mt_buf info; // payload of the last INFO frame
     int64_t info_us;
     uint64_t info_asked, info_answered;
+    uint64_t prune_asked, prune_answered;
+    uint32_t pruned_layers;
+    uint64_t pruned_bytes;
     bool runner_there;
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
@@ -79,6 +83,7 @@ void runs_ask_info(mt_runs *runs);
 void runs_session_frame(live *l, const mt_frame *frame);
 void runs_sessions_lost(live *l);
 void runs_sessions_begin(live *l); // the run can be reached
+void runs_ask_prune(mt_runs *runs);
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
 void runs_told_usage(live *l, const mt_frame *frame);

@@ -150,12 +150,24 @@ static void on_stored(int result, const mt_err *err, void *data)
         free(a); // out of memory: the next restart reads the journal
 }
 
+// Before anybody can be told that the run has ended.
+static void shut_door(live *l)
+{
+    const mt_runs_options *o = &l->runs->options;
+
+    if (!l->shut && o->close_door)
+        o->close_door(l->id, o->doors);
+    l->shut = true;
+}
+
 static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
     struct applied *a = calloc(1, sizeof(*a));
 
+    if (change->ended)
+        shut_door(l);
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -412,6 +424,9 @@ static void take_record(live *l, const mt_record *r, bool here)
 
 static void on_record(live *l, const mt_record *r)
 {
+    // At once, also while other records wait.
+    if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
+        shut_door(l);
     if (!l->reading)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
@@ -486,12 +501,25 @@ static void follow_failed(live *l)
         sweep(l);
 }
 
+// The first such frame brings the very socket that all later ones bring.
+static void on_api(live *l, const mt_frame *frame)
+{
+    const mt_runs_options *o = &l->runs->options;
+    _cleanup_close_ int fd = mt_frame_conn_take_fd(l->conn);
+    uint32_t base;
+
+    if (fd >= 0 && !l->shut && o->open_door && mt_get_api(frame, &base) == 0)
+        o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_USAGE)
+    if (frame->type == MT_FRAME_API)
+        on_api(l, frame);
+    else if (frame->type == MT_FRAME_USAGE)
         runs_told_usage(l, frame);
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
@@ -621,6 +649,14 @@ void runs_ask_info(mt_runs *runs)
     send_runner(runs, &b);
 }
 
+void runs_ask_prune(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_prune(&b, 0);
+    send_runner(runs, &b);
+}
+
 static void on_failed(mt_runs *runs, const mt_frame *frame)
 {
     live *l = find_tag(runs, frame->tag);
@@ -662,6 +698,15 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
+static void on_pruned(mt_runs *runs, const mt_frame *frame)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (mt_get_pruned(frame, &runs->pruned_layers, &runs->pruned_bytes) == 0)
+        runs->prune_answered = runs->prune_asked;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
 static void on_runner_frame(const mt_frame *frame, void *data)
 {
     mt_runs *runs = data;
@@ -671,6 +716,9 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     switch (frame->type) {
     case MT_FRAME_INFO:
         store_info(runs, frame);
+        break;
+    case MT_FRAME_PRUNED:
+        on_pruned(runs, frame);
         break;
     case MT_FRAME_FAILED:
         on_failed(runs, frame);
@@ -896,5 +944,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
     }
     mt_run_list_done(&list);
-    return 0;
+    // What a journal has told of a run's end holds before anybody is served: keys that were made
+    // inside it, above all, are refused.
+    return mt_store_settle(runs->options.store, err);
 }

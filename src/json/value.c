@@ -67,18 +67,45 @@ mt_json *mt_json_unref(mt_json *v)
     return NULL;
 }
 
-static void wipe_text(mt_json *v)
+// Nobody else's: a text is overwritten, a container is to be entered.
+static json_box *wipe_one(mt_json *v)
 {
-    if (v && v->kind == MT_JSON_STRING && !v->constant &&
-        __atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) == 1)
+    if (!v || v->constant || __atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) != 1)
+        return NULL;
+    if (json_is_box(v))
+        return json_box_of(v);
+    if (v->kind == MT_JSON_STRING)
         explicit_bzero(json_text_of(v)->data, json_text_of(v)->len);
+    return NULL;
 }
 
 void mt_json_wipe(mt_json *v)
 {
-    wipe_text(v);
-    for (size_t i = 0; v && v->kind == MT_JSON_OBJECT && i < json_box_of(v)->count; i++)
-        wipe_text(json_box_of(v)->members[i].value);
+    struct {
+        json_box *box;
+        size_t next;
+    } stack[MT_JSON_DEPTH_MAX + 1]; // its first `depth` are set
+    json_box *box = wipe_one(v);
+    size_t depth = 0;
+
+    while (box || depth > 0) {
+        bool object;
+        size_t i;
+
+        if (box) {
+            stack[depth].box = box;
+            stack[depth++].next = 0;
+        }
+        i = stack[depth - 1].next++;
+        box = stack[depth - 1].box;
+        object = box->head.kind == MT_JSON_OBJECT;
+        if (i == box->count) {
+            depth--;
+            box = NULL;
+        } else {
+            box = wipe_one(object ? box->members[i].value : box->items[i]);
+        }
+    }
 }
 
 // --- names of an object ---

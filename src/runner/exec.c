@@ -153,7 +153,10 @@ int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
     req.gid = user.gid;
     req.group_count = user.group_count;
     memcpy(req.groups, user.groups, sizeof(uint32_t) * user.group_count);
-    return send_block(s, what, &req, &block, err);
+    if (send_block(s, what, &req, &block, err) < 0)
+        return -1;
+    sup_views_touch(s);
+    return 0;
 }
 
 void sup_exec_failure(const supervisor *s, const char *user, const char *folder,

@@ -7,9 +7,11 @@
 #include "runner/machine.h"
 
 enum { MT_REPORT_ROOT = 1, MT_REPORT_DONE, MT_REPORT_FAILED };
+enum { MT_REPORT_FDS = 5 };
 
 // One packet of child or builder. ROOT (of the child, right before mt-init) carries the fds of the
-// capsule's root (O_PATH) and of its mount namespace; DONE is the builder's.
+// capsule's root (O_PATH), of its mount namespace, of two files (mt_machine) and, where there is
+// one, of the sign-in's socket; DONE is the builder's.
 typedef struct mt_machine_message {
     uint32_t kind;
     uint32_t phase_count;
@@ -31,14 +33,17 @@ typedef struct mt_identity {
     bool has_secrets;
     char mounts[MT_PLAN_MOUNTS_MAX][68];
     char users[MT_PLAN_USERS_MAX][36];
+    uint32_t network; // mt_network
 } mt_identity;
 
 // What the supervisor has made for the child. The child closes nothing: all are CLOEXEC.
 typedef struct mt_machine_parts {
-    int layer_fds[1 + MT_PLAN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
+    int layer_fds[1 + MT_RUN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
     uint32_t layer_count;
     int scratch_fd; // -1: the child makes a tmpfs
+    int conf_fd;    // of a builder of layers; or -1
     int dev_fd;
+    int mt_fd;                              // the mounted program; -1: none
     int birth_fd;                           // v2 group that the child is born in; -1: none
     int cmds_group_fds[MT_CGROUP_JOIN_MAX]; // by which it then joins the limited groups
     int cmds_group_count;
@@ -59,6 +64,8 @@ typedef struct mt_build {
     char hierarchies[256]; // v1 controllers that the run has a group in, by blanks
     int root_fd;           // O_PATH, the root that is being built
     int mounts_fd;
+    int api_fd;              // the socket of the sign-in, listening; -1: none
+    int meminfo_fd, cpus_fd; // files that the supervisor writes
     int shm_fd;              // of /dev/shm, to set its size by
     mt_machine_message done; // the phases that are done
     char detail[160];        // what a step was busy with, for its sentence
@@ -99,8 +106,14 @@ int mt_step_devices(mt_build *b);
 int mt_step_sys(mt_build *b);
 int mt_step_pivot(mt_build *b);
 int mt_step_shm(mt_build *b);
+// machine-api.c
+int mt_step_program(mt_build *b);
+int mt_step_api(mt_build *b);
+// machine-views.c
+int mt_step_views(mt_build *b);
 // machine-files.c
 int mt_step_places(mt_build *b);
+int mt_step_conf(mt_build *b);
 int mt_step_mounts(mt_build *b);
 int mt_step_secrets(mt_build *b);
 int mt_step_files(mt_build *b);

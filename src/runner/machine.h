@@ -33,7 +33,10 @@ typedef struct mt_machine {
     int report_fd;  // readable when child or builder have something to say
     int control_fd; // to mt-init (capsule/initwire.h), non-blocking
     int root_fd;    // O_PATH of the capsule's root, once the child has sent it
+    int api_fd;     // the sign-in's socket, listening, sent together with root_fd; -1: none
     int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
+    int meminfo_fd; // what it sees as /proc/meminfo, to be written; comes with root_fd
+    int cpus_fd;    // and as /sys/devices/system/cpu/online
     int secrets_fd; // detached mount of /mnt/secrets, until the builder has it
     int64_t began_us;
     bool done; // the builder has said so
@@ -44,7 +47,7 @@ typedef struct mt_machine {
 #define MT_MACHINE_INIT                                                                 \
     {                                                                                   \
         .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
-        .secrets_fd = -1,                                                               \
+        .api_fd = -1, .meminfo_fd = -1, .cpus_fd = -1, .secrets_fd = -1,                \
     }
 
 // A place for secrets: before anything else, as it takes rights that are given up then.

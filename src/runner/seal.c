@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #ifndef MFD_EXEC
@@ -15,21 +14,6 @@
 
 enum { PROGRAM_MAX = 16 << 20 };
 
-static int copy(int from, int to, off_t size)
-{
-    off_t at = 0;
-
-    while (at < size) {
-        ssize_t n = sendfile(to, from, &at, (size_t)(size - at));
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            return -ENODATA;
-    }
-    return 0;
-}
-
 int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err)
 {
     _cleanup_close_ int from = open(path, O_RDONLY | O_CLOEXEC), to = -1;
@@ -37,15 +21,15 @@ int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err)
     int r;
 
     if (from < 0 || fstat(from, &st) < 0)
-        return mt_fail_errno(err, errno, "cannot open %s at '%s' (--init)", name, path);
+        return mt_fail_errno(err, errno, "cannot open %s at '%s'", name, path);
     if (!S_ISREG(st.st_mode) || st.st_size == 0 || st.st_size > PROGRAM_MAX)
-        return mt_fail(err, MT_E_IO, "'%s' is not %s (--init)", path, name);
+        return mt_fail(err, MT_E_IO, "'%s' is not %s", path, name);
     to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
     if (to < 0 && errno == EINVAL)
         to = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (to < 0)
         return mt_fail_errno(err, errno, "cannot keep %s in memory", name);
-    r = copy(from, to, st.st_size);
+    r = program_copy(from, to, st.st_size);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot read %s at '%s'", name, path);
     if (fchmod(to, 0555) < 0 ||

@@ -40,7 +40,8 @@ struct sup_client {
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
-    bool holds; // the run's commands, as long as it is connected
+    bool has_api; // was given the sign-in's socket
+    bool holds;   // the run's commands, as long as it is connected
     sup_client *next;
 };
 
@@ -205,12 +206,35 @@ void sup_clients_pump(supervisor *s)
     }
 }
 
+// Once to each server, which accepts on it from then on. Where that fails now, the server is to go:
+// it comes again.
+static void give_api(sup_client *c)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
+    const supervisor *s = c->s;
+
+    if (c->has_api || s->machine.api_fd < 0 || s->state >= SUP_ENDING)
+        return;
+    c->has_api = true;
+    (void)mt_put_api(&b, s->res->uid_base);
+    if (sup_client_send(c, &b, &s->machine.api_fd, 1) < 0)
+        (void)shutdown(c->fd, SHUT_RDWR); // its next event is its end
+}
+
+void sup_clients_give_api(supervisor *s)
+{
+    for (sup_client *c = s->clients; c; c = c->next)
+        if (c->reader)
+            give_api(c);
+}
+
 static int attach(sup_client *c, const mt_frame *f)
 {
     if (mt_get_attach(f, &c->after) < 0)
         return -1;
     mt_journal_reader_free(c->reader);
     c->reader = NULL;
+    give_api(c);
     return mt_journal_reader_new(c->s->res->journal_read_fd, &c->reader, NULL);
 }
 

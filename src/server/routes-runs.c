@@ -7,6 +7,8 @@
 #include "core/runs.h"
 #include "server/api.h"
 
+#include <stdio.h>
+
 enum { LABELS_MAX = 32, PLAN_ARENA = 64 << 20 };
 
 // ---- a run as JSON ----
@@ -28,6 +30,16 @@ static void write_limits_and_end(mt_jw *w, const mt_run *run)
     mt_jw_raw(w, mt_str_of(run->limits_reached));
 }
 
+static void write_starter(mt_jw *w, const mt_run *run)
+{
+    char by[MT_STORE_BY];
+
+    (void)snprintf(by, sizeof(by), run->parent_id[0] ? "%s (run %s)" : "%s", run->started_by,
+                   run->parent_id);
+    mt_jw_member_text(w, "startedBy", by);
+    mt_jw_member_text(w, "parentRunId", run->parent_id[0] ? run->parent_id : NULL);
+}
+
 static void write_run_members(mt_jw *w, const mt_run *run)
 {
     int64_t until = run->date_ended ? run->date_ended : mt_now_us();
@@ -40,7 +52,7 @@ static void write_run_members(mt_jw *w, const mt_run *run)
     write_limits_and_end(w, run);
     mt_jw_key(w, "labels");
     mt_jw_raw(w, mt_str_of(run->labels));
-    mt_jw_member_text(w, "startedBy", run->started_by);
+    write_starter(w, run);
     mt_jw_member_time(w, "dateCreated", run->date_created);
     mt_jw_member_time(w, "dateReady", run->date_ready);
     mt_jw_member_time(w, "dateEnded", run->date_ended);
@@ -462,9 +474,10 @@ static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
 // Noted first, so that a restart between the two does not forget it. The first one's name stays.
 static int ask_to_stop(mt_request *req, const mt_run *run, mt_err **err)
 {
-    const char *by = run->stop_requested_by[0] ? run->stop_requested_by : req->user.name;
+    const char *me = mt_request_by(req);
+    const char *by = run->stop_requested_by[0] ? run->stop_requested_by : me;
 
-    if (mt_store_run_request_stop(req->api->store, run->id, req->user.name, err) < 0)
+    if (mt_store_run_request_stop(req->api->store, run->id, me, err) < 0)
         return -1;
     return mt_runs_terminate(req->api->runs, run->id, by, err);
 }

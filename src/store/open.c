@@ -200,7 +200,7 @@ static int ensure_admin(mt_store *s, mt_err **err)
     if (r <= 0)
         return r;
     mt_id_new(id);
-    if (db_run(s->writer, USER_ADD, err, T(id), T("admin"), T("admin"), I(0), I(t.now)) < 0)
+    if (db_run(s->writer, USER_ADD, err, T(id), T("admin"), T("admin"), I(0), I(t.now), T("")) < 0)
         return -1;
     return event_add(&t, "user", id, "", "created", err);
 }

@@ -50,6 +50,7 @@ struct mt_store {
     bool stopping;
     db *writer;      // the writer thread's alone once it runs
     bool sync_light; // its commits are not synced for now; the writer thread's alone
+    bool sync_due;   // that of the last one is still to come
 
     // The reserve file; the writer thread's alone.
     int64_t reserve_bytes;
@@ -130,6 +131,18 @@ int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, c
                      char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err);
 int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
                      const char *run_id, const char *command_id, mt_err **err);
+
+// sign-in.c
+typedef struct run_lineage {
+    char root_id[MT_ID_TEXT];
+    int64_t depth;
+} run_lineage;
+// Of a run that parent_id (NULL, "": nobody) starts; < 0 where it may not.
+int run_lineage_of(tx *t, const char *parent_id, run_lineage *ret, mt_err **err);
+// 0, also for none (NULL, ""); unauthenticated when it has ended.
+int run_must_live(db *d, const char *run_id, mt_err **err);
+// Its part of a run's end: keys and users that were made by way of its sign-in.
+int run_sign_in_end(tx *t, const char *run_id, mt_err **err);
 
 // commands.c: its part of a run's event. ns is the run's namespace.
 int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,

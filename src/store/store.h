@@ -21,13 +21,16 @@
 typedef struct mt_store mt_store;
 
 enum {
-    MT_STORE_NAME = 64,    // names of namespaces, file systems, users, resources: 63 bytes and NUL
-    MT_STORE_LABEL = 104,  // names of keys: up to 100 bytes of UTF-8 without control characters
-    MT_STORE_WORD = 24,    // status, endReason, kinds and changes of events
-    MT_STORE_CURSOR = 96,  // "next" of a list
-    MT_STORE_TOKEN = 68,   // "mt_" and 64 hex digits
-    MT_STORE_PAGE = 1000,  // most items of one page; 0 asks for 100
-    MT_STORE_KEY_DAYS = 1, // how long an Idempotency-Key is remembered
+    MT_STORE_NAME = 64,     // names of namespaces, file systems, users, resources: 63 bytes and NUL
+    MT_STORE_LABEL = 104,   // names of keys: up to 100 bytes of UTF-8 without control characters
+    MT_STORE_WORD = 24,     // status, endReason, kinds and changes of events
+    MT_STORE_CURSOR = 96,   // "next" of a list
+    MT_STORE_TOKEN = 68,    // "mt_" and 64 hex digits
+    MT_STORE_PAGE = 1000,   // most items of one page; 0 asks for 100
+    MT_STORE_KEY_DAYS = 1,  // how long an Idempotency-Key is remembered
+    MT_STORE_BY = 112,      // who did it: a user's name, or "NAME (run ID)"
+    MT_STORE_RUN_DEPTH = 4, // so many starts by a run's sign-in may follow each other
+    MT_STORE_RUN_CHILDREN = 64, // live runs that one run, and those below it, may have started
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -60,6 +63,9 @@ typedef struct mt_user {
     char default_namespace_id[MT_ID_TEXT];
     char default_namespace[MT_STORE_NAME];
     int64_t date_created;
+    char run_id[MT_ID_TEXT]; // made by way of that run's sign-in, or signed in by what was: with
+                             // its end this ends, too; "" otherwise
+    bool stopped;            // that run has ended: may not sign in
 } mt_user;
 
 typedef struct mt_user_list {
@@ -76,7 +82,10 @@ typedef struct mt_page {
 } mt_page;
 
 int mt_store_user_create(mt_store *s, const char *name, mt_role role, mt_user *ret,
-                         mt_err **err);                                               // [write]
+                         mt_err **err); // [write]
+// The same by way of a run's sign-in: the user ends with the run (unauthenticated where it has).
+int mt_store_user_create_in_run(mt_store *s, const char *name, mt_role role, const char *run_id,
+                                mt_user *ret, mt_err **err);                          // [write]
 int mt_store_user_get(mt_store *s, const char *id, mt_user *ret, mt_err **err);       // by id
 int mt_store_user_by_name(mt_store *s, const char *name, mt_user *ret, mt_err **err); // by name
 int mt_store_user_list(mt_store *s, mt_page page, mt_user_list *ret, mt_err **err);   // by name
@@ -97,6 +106,7 @@ typedef struct mt_key {
     char user[MT_STORE_NAME];
     char name[MT_STORE_LABEL];
     int64_t date_created, date_expires, date_last_used;
+    char run_id[MT_ID_TEXT]; // ends with that run; "" otherwise
 } mt_key;
 
 typedef struct mt_key_list {
@@ -109,6 +119,10 @@ void mt_key_list_done(mt_key_list *l);
 // The token is shown here and never again: only a keyed hash is kept. Wipe token after use. [write]
 int mt_store_key_create(mt_store *s, const char *user_id, const char *name, int64_t date_expires,
                         mt_key *ret, char token[MT_STORE_TOKEN], mt_err **err);
+// The same by way of a run's sign-in: the key ends with the run (unauthenticated where it has).
+int mt_store_key_create_in_run(mt_store *s, const char *user_id, const char *name,
+                               int64_t date_expires, const char *run_id, mt_key *ret,
+                               char token[MT_STORE_TOKEN], mt_err **err);
 // unauthenticated for anything but a live key; the sentence does not say which it was.
 int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret, mt_err **err);
 int mt_store_key_get(mt_store *s, const char *id, mt_key *ret, mt_err **err);
@@ -347,13 +361,13 @@ typedef struct mt_run {
     char end_reason[MT_STORE_WORD]; // "" while it lives
     int64_t limit_ms;               // of a time-out, else 0
     int signal;                     // that killed it, else 0
-    char terminated_by[MT_STORE_NAME];
-    char stop_requested_by[MT_STORE_NAME]; // a terminate that was asked for, "" when none
-    char *failure_details;                 // never NULL in a filled struct
-    char *limits_reached;                  // JSON list of words
-    char *labels;                          // JSON object
-    char *phases;                          // JSON list
-    char started_by_id[MT_ID_TEXT];        // "" when that user is gone
+    char terminated_by[MT_STORE_BY];
+    char stop_requested_by[MT_STORE_BY]; // a terminate that was asked for, "" when none
+    char *failure_details;               // never NULL in a filled struct
+    char *limits_reached;                // JSON list of words
+    char *labels;                        // JSON object
+    char *phases;                        // JSON list
+    char started_by_id[MT_ID_TEXT];      // "" when that user is gone
     char started_by[MT_STORE_NAME];
     char parent_id[MT_ID_TEXT];
     int64_t date_created, date_ready, date_ended, deadline;
@@ -386,7 +400,7 @@ typedef struct mt_run_new {
     const char *request;    // JSON, NULL: "{}"
     const char *labels;     // JSON, NULL: "{}"
     const mt_user *started_by;
-    const char *parent_id; // run that started it, NULL
+    const char *parent_id; // run whose sign-in started it, NULL
     int64_t max_duration_ms;
     int64_t date_created; // 0: now
     int64_t deadline;
@@ -400,13 +414,19 @@ typedef struct mt_run_new {
 } mt_run_new;
 
 // 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
-// whose run *ret is. idempotencyKeyReused when the key came with another digest. [write]
+// whose run *ret is. idempotencyKeyReused when the key came with another digest. A parent that has
+// ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep; capacityExceeded when
+// the first run of the chain has MT_STORE_RUN_CHILDREN live ones. [write]
 int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err);
 // The same question without a start (ask it before refusing a start for want of room):
 // 0: *ret is that run, 1: no such key.
 int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                 const char *request_digest, mt_run *ret, mt_err **err);
 int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret, mt_err **err);
+// Whom a run's sign-in stands for, as he is now, and the run's namespace. unauthenticated when the
+// run has ended or that user is no more.
+int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
+                         char ret_namespace[MT_STORE_NAME], mt_err **err);
 
 typedef struct mt_run_filter {
     const char *namespace_id, *capsule, *status, *started_by_id, *id_ending; // NULL: any
@@ -472,6 +492,8 @@ int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_ru
 // The same and wait: 0 or 1 as above. [write]
 int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
                             const mt_run_change *change, mt_err **err);
+// Returns when all that was queued before is stored. [write]
+int mt_store_settle(mt_store *s, mt_err **err);
 // Notes who asked for the end; the first stays. 0 noted, 1 ended or noted before. [write]
 int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err);
 // A new longest life, counted from its start. 0 noted, 1 it has ended. [write]
@@ -501,7 +523,7 @@ typedef struct mt_command_record {
     int64_t limit_ms;
     int signal;
     char *limits_reached; // JSON list of words
-    char cancel_requested_by[MT_STORE_NAME];
+    char cancel_requested_by[MT_STORE_BY];
     int64_t standard_length, error_length; // characters in all, 0 when the text is all of it
     int64_t date_created, date_started, date_ended;
     char *failure_details;

@@ -510,7 +510,7 @@ out["links"] = repr([l.split(":")[0].strip() for l in open("/proc/net/dev") if "
 ''')
         for user in USERS:
             assert found[user] == {"abstract": "ECONNREFUSED", "loopback": "ECONNREFUSED", "seen": "False", "run": "[]",
-                                   "api": "ENOENT", "links": "['lo']"}, (user, found[user])
+                                   "api": "ENOENT", "links": "['lo', 'eth0']"}, (user, found[user])
         abstract.settimeout(0)
         with pytest.raises(BlockingIOError):
             abstract.accept()

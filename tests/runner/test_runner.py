@@ -148,6 +148,7 @@ def test_a_server_that_attaches_late_reads_everything(runner):
         seen.append(mtwire.record(payload))
     again = runner.attach(run, after=seen[-2]["seq"])
     assert mtwire.record(again.receive()[2]) == seen[-1]
+    assert link.apis == again.apis == 1
     again.send(mtwire.TERMINATE, text("ada"))
     while seen[-1]["type"] != "ended":
         seen.append(mtwire.record(link.receive()[2]))
@@ -210,7 +211,8 @@ def test_other_forms_of_the_host(options):
     ({"hostname": "a/b"}, "badField", "hostname"),
     ({"run_id": "x" * 36}, "badField", "run id"),
     ({"deadline_ns": 1}, "startFailed", "time was over"),
-    ({"layers": ["ab" * 32]}, "notSupported", "layers"),
+    ({"packages": ["-oX=Y"]}, "badField", "packages"),
+    ({"packages": ["jq"] * 501}, "badRequest", "malformed"),
     ({"version": 9}, "badRequest", "malformed"),
 ])
 def test_refused_plans_leave_nothing(runner, members, code, says):
@@ -305,7 +307,8 @@ def test_nothing_of_a_run_is_in_the_hosts_mount_table(runner):
     mounts = Path("/proc/self/mountinfo").read_text()
     assert run not in mounts and str(runner.dir) not in mounts
     inside = Path(f"/proc/{runner.process.pid}/mountinfo").read_text().splitlines()
-    assert sorted(line.split()[4] for line in inside) == ["/", "/dev", "/images", "/proc", "/scratch", "/vfs"]
+    assert sorted(line.split()[4] for line in inside) == [
+        "/", "/dev", "/images", "/layers", "/proc", "/scratch", "/vfs"]
     runner.terminate(run).close()
     runner.wait(run, "closed")
 

@@ -24,8 +24,15 @@ def supervisors(runner):
     """Of spares and of runs."""
     found = set()
     for p in runner.of_groups("helpers/cgroup.procs"):
-        found |= {int(n) for n in p.read_text().split()}
+        found |= {int(n) for n in p.read_text().split() if name_of(n) == "mt-supervisor"}
     return found
+
+
+def name_of(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def scratch_folders(runner):
