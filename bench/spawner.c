@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a program and tells how long it took from before the start to after its end, with as
 // little of its own cost as there can be (vfork from a small static process). Driven by
-// bench/start:
+// the benches:
 //
 //   spawner WHAT...      each WHAT: NAME=chroot:ROOT:ARGV0,PATH,ARG,… or NAME=exec:PATH,ARG,… or
-//                        NAME=http:PORT,PATH (POST to 127.0.0.1 with $MAITENTO_API_KEY on one
-//                        kept connection; status 0 when the answer says Finished)
+//                        NAME=http:PORT,PATH[,BODY] (POST to 127.0.0.1 with $MAITENTO_API_KEY
+//                        on one kept connection; status 0 when the answer says Finished)
 //
 // Reads names, a line each, and answers each with "MICROSECONDS STATUS".
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 enum { WHATS_MAX = 8, ARGS_MAX = 64, NAME_MAX_BYTES = 64 };
 
 typedef struct what {
-    const char *name, *root, *path;
+    const char *name, *root, *path, *body;
     char *argv[ARGS_MAX];
     int port; // > 0: http
 } what;
@@ -66,6 +66,7 @@ static int parse(char *text, what *w)
     if (strcmp(kind, "http") == 0) {
         w->port = atoi(w->argv[0]);
         w->path = w->argv[1];
+        w->body = n > 2 ? w->argv[2] : "{}";
         return w->port > 0 ? 0 : -1;
     }
     // chroot: the first is what the program is called, the second its file.
@@ -114,8 +115,8 @@ static int request(const what *w)
     size_t have = 0;
     int n = snprintf(text, sizeof(text),
                      "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
-                     "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
-                     w->path, key ? key : "");
+                     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                     w->path, key ? key : "", strlen(w->body), w->body);
 
     if (fd < 0)
         fd = connect_to(w->port);

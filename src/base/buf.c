@@ -4,8 +4,16 @@
 #include <errno.h>
 #include <stdio.h>
 
+// Everything behind what is kept.
+static void wipe_from(mt_buf *b, size_t from, size_t to)
+{
+    if (b->wipe && b->data && to > from)
+        explicit_bzero(b->data + from, to - from);
+}
+
 void mt_buf_done(mt_buf *b)
 {
+    wipe_from(b, 0, b->cap_);
     free(b->data);
     b->data = NULL;
     b->len = b->cap_ = 0;
@@ -29,10 +37,15 @@ void *mt_buf_reserve(mt_buf *b, size_t len)
         cap += cap / 2 + 64;
     if (cap > b->max + 1)
         cap = b->max + 1;
-    data = realloc(b->data, cap);
+    data = b->wipe ? malloc(cap) : realloc(b->data, cap);
     if (!data) {
         b->failed = -ENOMEM;
         return NULL;
+    }
+    if (b->wipe && b->data) {
+        memcpy(data, b->data, b->len);
+        wipe_from(b, 0, b->cap_);
+        free(b->data);
     }
     b->data = data;
     b->cap_ = cap;
@@ -102,6 +115,7 @@ int mt_buf_addf(mt_buf *b, const char *fmt, ...)
 
 void mt_buf_clear(mt_buf *b)
 {
+    wipe_from(b, 0, b->len);
     b->len = 0;
     b->failed = 0;
     if (b->data)
@@ -110,12 +124,15 @@ void mt_buf_clear(mt_buf *b)
 
 void mt_buf_consume(mt_buf *b, size_t len)
 {
+    size_t before = b->len;
+
     if (len >= b->len) {
         b->len = 0;
     } else {
         memmove(b->data, b->data + len, b->len - len);
         b->len -= len;
     }
+    wipe_from(b, b->len, before);
     if (b->data)
         b->data[b->len] = '\0';
 }

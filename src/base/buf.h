@@ -14,11 +14,18 @@ typedef struct mt_buf {
     size_t cap_; // private
     size_t max;
     int failed; // 0, or the negative errno of the first failure (-ENOMEM, -EMSGSIZE)
+    bool wipe;  // what leaves it, or where it moves from, is overwritten with zeros
 } mt_buf;
 
 #define MT_BUF_INIT(max_bytes) \
     {                          \
         .max = (max_bytes)     \
+    }
+// For what may be a secret: no copy of it stays in freed memory. What mt_buf_take() gave is the
+// caller's to wipe.
+#define MT_BUF_SECRET_INIT(max_bytes)     \
+    {                                     \
+        .max = (max_bytes), .wipe = true, \
     }
 
 void mt_buf_done(mt_buf *b);

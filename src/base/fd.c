@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 int mt_read_full(int fd, void *data, size_t len)
@@ -152,4 +153,15 @@ int mt_mkdir_p(const char *path, mode_t mode)
         *p = '/';
     }
     return mkdir(copy, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+void mt_allow_many_fds(unsigned wanted)
+{
+    struct rlimit now, more = {wanted, wanted};
+
+    if (getrlimit(RLIMIT_NOFILE, &now) < 0)
+        return;
+    now.rlim_cur = now.rlim_max;
+    if (now.rlim_max >= wanted || setrlimit(RLIMIT_NOFILE, &more) < 0)
+        (void)setrlimit(RLIMIT_NOFILE, &now);
 }

@@ -17,3 +17,5 @@ int mt_read_file(int dirfd, const char *path, mt_buf *b);
 int mt_write_file_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode);
 int mt_set_nonblock(int fd, bool on);
 int mt_mkdir_p(const char *path, mode_t mode); // -EEXIST is not an error
+// As many fds as the process may have; root gets at least so many. A shell's 1,024 are not enough.
+void mt_allow_many_fds(unsigned wanted);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/arena.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -53,6 +54,46 @@ static void test_buf(void)
     CHECK_INT(mt_buf_addf(&b, "%d-%s", 12, "abc"), 0);
     mt_buf_consume(&b, 3);
     CHECK_STR(mt_buf_str(&b), "abc");
+}
+
+// No byte of what it held is left in memory that it has given back, or moved out of.
+static void test_wiped(void)
+{
+    static const char MARK[] = "mark-of-a-secret";
+    mt_buf b = MT_BUF_SECRET_INIT(1 << 20);
+    char *seen;
+
+    CHECK_INT(mt_buf_adds(&b, MARK), 0);
+    seen = b.data;
+    mt_buf_consume(&b, 5);
+    CHECK_STR(mt_buf_str(&b), MARK + 5);
+    CHECK(memchr(seen + b.len, 'e', sizeof(MARK) - b.len) == NULL);
+    mt_buf_clear(&b);
+    CHECK(memchr(seen, 'e', sizeof(MARK)) == NULL);
+    for (int i = 0; i < 1000; i++)
+        (void)mt_buf_adds(&b, MARK);
+    CHECK_INT(b.len, 1000 * strlen(MARK));
+    CHECK(memcmp(b.data + 999 * strlen(MARK), MARK, sizeof(MARK)) == 0);
+    mt_buf_done(&b);
+    CHECK(b.data == NULL && b.wipe);
+}
+
+static void test_base64(void)
+{
+    static const char *const BAD[] = {"a", "ab=", "ab==x", "a===", "ab cd", "aQ=", "aR==", "ab=c"};
+    mt_str bytes = MT_STR("\0\xff\020ab\n");
+    char out[64];
+    size_t len = 0;
+
+    for (size_t n = 0; n <= bytes.len; n++) {
+        _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
+
+        CHECK_INT(mt_base64_encode((mt_str){bytes.data, n}, &b), 0);
+        CHECK(mt_base64_decode((mt_str){mt_buf_str(&b), b.len}, out, &len) && len == n);
+        CHECK(memcmp(out, bytes.data, n) == 0);
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(BAD); i++)
+        CHECK(!mt_base64_decode(mt_str_of(BAD[i]), out, &len));
 }
 
 static void test_arena(void)
@@ -276,6 +317,8 @@ int main(void)
     mt_log_init("test-base", MT_LOG_WARNING);
     test_err();
     test_buf();
+    test_wiped();
+    test_base64();
     test_arena();
     test_str();
     test_utf8();

@@ -76,20 +76,20 @@ int mt_btrfs_sync(int fs_fd)
     return result(ioctl(fs_fd, BTRFS_IOC_SYNC));
 }
 
-int mt_btrfs_groups(int fs_fd)
+int mt_btrfs_sysfs(int fs_fd, const char *name)
 {
     struct btrfs_ioctl_fs_info_args info = {0};
     const uint8_t *u = info.fsid;
-    char path[96];
+    char path[128];
     int fd;
 
     if (ioctl(fs_fd, BTRFS_IOC_FS_INFO, &info) < 0)
         return -errno;
     (void)snprintf(path, sizeof(path),
                    "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
-                   "%02x%02x%02x%02x%02x%02x/qgroups",
+                   "%02x%02x%02x%02x%02x%02x/%s",
                    u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-                   u[13], u[14], u[15]);
+                   u[13], u[14], u[15], name);
     fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }

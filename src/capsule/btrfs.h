@@ -18,8 +18,8 @@ int mt_btrfs_forget(int fs_fd, uint64_t subvolume);
 
 // Commits, and wakes the kernel's cleaner of deleted subvolumes.
 int mt_btrfs_sync(int fs_fd);
-// The folder in sysfs that shows quota groups: its fd or negative errno.
-int mt_btrfs_groups(int fs_fd);
+// A folder of what sysfs shows of the file system ("qgroups"): its fd or negative errno.
+int mt_btrfs_sysfs(int fs_fd, const char *name);
 
 // The loop device on this file: the one that is bound to it already, else a new one (*ret_new),
 // which goes away with its last user. Never a second one on the same file: two caches over one file

@@ -46,6 +46,14 @@ int cg_read(int dirfd, const char *file, char *out, size_t size)
     return (int)n;
 }
 
+int cg_copy(int from_dirfd, int to_dirfd, const char *file)
+{
+    char text[MT_CPUS_TEXT];
+    int n = cg_read(from_dirfd, file, text, sizeof(text));
+
+    return n < 0 ? n : cg_write(to_dirfd, file, text);
+}
+
 bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
 {
     char text[4096];
@@ -75,6 +83,22 @@ bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
     }
     errno = EBADMSG;
     return false;
+}
+
+void cg_read_numbers(int dirfd, const char *file, const cg_number *wanted, size_t count)
+{
+    char text[8192], *save = NULL;
+
+    if (cg_read(dirfd, file, text, sizeof(text)) < 0)
+        return;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *value = strchr(line, ' ');
+
+        for (size_t i = 0; value && i < count; i++)
+            if (strncmp(line, wanted[i].key, (size_t)(value - line)) == 0 &&
+                wanted[i].key[value - line] == '\0')
+                *wanted[i].value = strtoull(value, NULL, 10);
+    }
 }
 
 static int each_here(int group_fd, int (*fn)(pid_t pid, void *data), void *data)

@@ -14,6 +14,7 @@ typedef struct cg_found {
     } v1[CG_V1_MAX]; // memory, pids, cpu, cpuacct; those that are mounted together are one
     size_t v1_count;
     char *freezer; // v1 freezer's mount point, or NULL
+    char *cpuset;  // v1 cpuset's, where it is mounted by itself; or NULL
 } cg_found;
 
 extern const char *const cg_controller_names[CG_CONTROLLERS];

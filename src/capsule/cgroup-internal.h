@@ -4,7 +4,14 @@
 
 #include "capsule/cgroup.h"
 
-typedef enum cg_controller { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_CONTROLLERS } cg_controller;
+typedef enum cg_controller {
+    CG_MEMORY,
+    CG_PIDS,
+    CG_CPU,
+    CG_CPUACCT,
+    CG_CPUSET,
+    CG_CONTROLLERS
+} cg_controller;
 
 // The tracking tree: who is in a run, and killing them. group_fd: the folder of the group.
 typedef struct cg_track_ops {
@@ -21,6 +28,7 @@ typedef struct cg_limit_ops {
     int (*pids)(int group_fd, uint64_t count);
     int (*cpu)(int group_fd, uint32_t milli);
     void (*count)(int group_fd, cg_controller which, mt_cgroup_counters *ret);
+    void (*memory_now)(int group_fd, mt_cgroup_memory *ret);
 } cg_limit_ops;
 
 enum { CG_V1_MAX = 4 }; // hierarchies of v1 that matter
@@ -30,10 +38,17 @@ extern const cg_limit_ops cg_limit_v2, cg_limit_v1;
 
 // Small files of groups: 0 or negative errno.
 int cg_write(int dirfd, const char *file, const char *text);
+int cg_copy(int from_dirfd, int to_dirfd, const char *file);
 int cg_write_u64(int dirfd, const char *file, uint64_t value);
 int cg_read(int dirfd, const char *file, char *out, size_t size); // bytes, NUL behind
 // Number behind "key " at the start of a line of the file; a NULL key: the file's only number.
 bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret);
+// Several such numbers of one file at once; those that are missing are left as they are.
+typedef struct cg_number {
+    const char *key;
+    uint64_t *value;
+} cg_number;
+void cg_read_numbers(int dirfd, const char *file, const cg_number *wanted, size_t count);
 // Calls fn for each process in the group and all below it: 0, the first non-zero answer of fn, or
 // negative errno.
 int cg_each_process(int group_fd, int (*fn)(pid_t pid, void *data), void *data);
@@ -62,6 +77,7 @@ struct mt_cgroups {
         unsigned controllers;
     } v1[CG_V1_MAX];
     size_t v1_count;
+    int cpuset_root_fd, cpuset_fd; // v1: the hierarchy and the instance's parent there, else -1
     uint64_t memory_cap;
     char notices[MT_CGROUP_NOTICES_MAX][NOTICE_MAX];
     const char *notice_list[MT_CGROUP_NOTICES_MAX];
@@ -75,6 +91,7 @@ struct mt_cgroup {
     unsigned limited;
     int run_fd, init_fd, cmds_fd; // tracking
     int all_fd;                   // hybrid: the run's v2 group
+    int cpuset_fd;                // v1: its group, where it has one; else -1
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance

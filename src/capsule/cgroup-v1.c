@@ -104,9 +104,29 @@ static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
             ret->cpu_us = ns / 1000;
         break;
     case CG_CPU:
+    case CG_CPUSET:
     case CG_CONTROLLERS:
         break;
     }
+}
+
+static void memory_now(int fd, mt_cgroup_memory *m)
+{
+    uint64_t writeback = 0;
+    const cg_number wanted[] = {
+        {"cache", &m->cache},
+        {"shmem", &m->shmem},
+        {"dirty", &m->dirty},
+        {"writeback", &writeback},
+        {"active_anon", &m->active_anon},
+        {"inactive_anon", &m->inactive_anon},
+        {"active_file", &m->active_file},
+        {"inactive_file", &m->inactive_file},
+    };
+
+    (void)cg_read_number(fd, "memory.usage_in_bytes", NULL, &m->used);
+    cg_read_numbers(fd, "memory.stat", wanted, MT_ARRAY_SIZE(wanted));
+    m->dirty += writeback;
 }
 
 const cg_limit_ops cg_limit_v1 = {
@@ -114,4 +134,5 @@ const cg_limit_ops cg_limit_v1 = {
     .pids = set_pids,
     .cpu = set_cpu,
     .count = count,
+    .memory_now = memory_now,
 };

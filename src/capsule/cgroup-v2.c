@@ -71,9 +71,29 @@ static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
     case CG_CPUACCT: // also where no controller is enabled
         (void)cg_read_number(fd, "cpu.stat", "usage_usec", &ret->cpu_us);
         break;
+    case CG_CPUSET:
     case CG_CONTROLLERS:
         break;
     }
+}
+
+static void memory_now(int fd, mt_cgroup_memory *m)
+{
+    uint64_t writeback = 0;
+    const cg_number wanted[] = {
+        {"file", &m->cache},
+        {"shmem", &m->shmem},
+        {"file_dirty", &m->dirty},
+        {"file_writeback", &writeback},
+        {"active_anon", &m->active_anon},
+        {"inactive_anon", &m->inactive_anon},
+        {"active_file", &m->active_file},
+        {"inactive_file", &m->inactive_file},
+    };
+
+    (void)cg_read_number(fd, "memory.current", NULL, &m->used);
+    cg_read_numbers(fd, "memory.stat", wanted, MT_ARRAY_SIZE(wanted));
+    m->dirty += writeback;
 }
 
 const cg_limit_ops cg_limit_v2 = {
@@ -81,4 +101,5 @@ const cg_limit_ops cg_limit_v2 = {
     .pids = set_pids,
     .cpu = set_cpu,
     .count = count,
+    .memory_now = memory_now,
 };

@@ -24,6 +24,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "capsule/cpus.h"
 #include "capsule/plan.h"
 
 typedef enum mt_cgroup_mode { MT_CGROUP_AUTO, MT_CGROUP_V1, MT_CGROUP_V2 } mt_cgroup_mode;
@@ -73,6 +74,20 @@ bool mt_cgroups_exists(mt_cgroups *cgs, const char *instance, const char *place)
 int mt_cgroup_make(mt_cgroups *cgs, const char *place, const mt_plan_limits *limits,
                    mt_cgroup **ret, mt_err **err);
 int mt_cgroup_limit(mt_cgroup *cg, const mt_plan_limits *limits, mt_err **err);
+// Processors. Where a run may use fewer than there are, its commands are bound to some of them, so
+// that programs which count processors count these: on v1 by a group of the cpuset hierarchy that
+// only such runs have, on v2 by the group they are in. Which ones all runs may use: their number, 0
+// where it cannot be done.
+unsigned mt_cgroups_cpus(mt_cgroups *cgs, mt_cpus *ret);
+// Binds a run whose groups are made. On v1 a handle that another process has must be given the new
+// group: mt_cgroup_cpuset_fd() (-1: none; stays the handle's), mt_cgroup_take_cpuset().
+int mt_cgroup_bind_cpus(mt_cgroups *cgs, mt_cgroup *cg, const char *place, const mt_cpus *cpus,
+                        mt_err **err);
+int mt_cgroup_cpuset_fd(const mt_cgroup *cg);
+void mt_cgroup_take_cpuset(mt_cgroup *cg, int fd);
+// Which ones the run is bound to: false where it is not.
+bool mt_cgroup_bound_cpus(mt_cgroup *cg, mt_cpus *ret);
+
 // Those of a run that has them already. 1 and *ret NULL where it has none.
 int mt_cgroup_open(mt_cgroups *cgs, const char *place, mt_cgroup **ret, mt_err **err);
 void mt_cgroup_close(mt_cgroup *cg); // fds only; accepts NULL
@@ -125,6 +140,16 @@ typedef struct mt_cgroup_counters {
 // Of the commands of a run (cmds). What cannot be read is 0.
 void mt_cgroup_counters_get(mt_cgroup *cg, mt_cgroup_counters *ret);
 uint64_t mt_cgroup_oom_kills(mt_cgroup *cg); // that one alone
+
+typedef struct mt_cgroup_memory { // of the commands of a run, in bytes; what is not known is 0
+    uint64_t used;
+    uint64_t cache; // of files, those of tmpfs included
+    uint64_t shmem; // these
+    uint64_t dirty; // of files, not on their disk yet
+    uint64_t active_anon, inactive_anon, active_file, inactive_file;
+} mt_cgroup_memory;
+// False where no memory controller is there.
+bool mt_cgroup_memory_get(mt_cgroup *cg, mt_cgroup_memory *ret);
 
 // Kills, waits and removes all groups of that name; nothing there is fine. -ETIMEDOUT.
 int mt_cgroups_sweep(mt_cgroups *cgs, const char *place, int64_t deadline_ns);

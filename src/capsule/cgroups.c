@@ -54,6 +54,9 @@ static int open_track(mt_cgroups *c, const cg_found *f, const char *path, mt_err
     if (c->track_v2) {
         unsigned wanted = f->v2_controllers & ~(1u << CG_CPUACCT);
 
+        if (f->cpuset)
+            wanted &= ~(1u << CG_CPUSET);
+
         for (size_t i = 0; i < c->v1_count; i++)
             wanted &= ~c->v1[i].controllers;
         c->limited = cg_pass_on(c->root_fd, wanted);
@@ -157,6 +160,23 @@ static void note_missing(mt_cgroups *c)
                   "mount cgroup2 beside it (systemd does, as 'unified')");
 }
 
+// Nobody may join a cpuset group before it has processors and memory nodes. Without this hierarchy
+// programs see all processors, no more.
+static void open_cpuset(mt_cgroups *c, const cg_found *f)
+{
+    c->cpuset_root_fd = open(f->cpuset, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->cpuset_fd = c->cpuset_root_fd < 0 ? -1 : cg_make_dir(c->cpuset_root_fd, c->parent);
+    if (c->cpuset_fd >= 0 && (cg_copy(c->cpuset_root_fd, c->cpuset_fd, "cpuset.cpus") < 0 ||
+                              cg_copy(c->cpuset_root_fd, c->cpuset_fd, "cpuset.mems") < 0)) {
+        mt_close_fd(&c->cpuset_fd);
+        (void)unlinkat(c->cpuset_root_fd, c->parent, AT_REMOVEDIR);
+    }
+    if (c->cpuset_fd < 0) {
+        c->cpuset_fd = -1;
+        mt_close_fd(&c->cpuset_root_fd);
+    }
+}
+
 static int open_beside(mt_cgroups *c, const char *path, mt_err **err)
 {
     c->v2_root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,6 +220,8 @@ static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *
         return -1;
     if (v2 && !c->track_v2 && open_beside(c, f->v2, err) < 0)
         return -1;
+    if (f->cpuset && o->mode != MT_CGROUP_V2)
+        open_cpuset(c, f);
     set_memory_cap(c);
     set_pids_cap(c);
     note_missing(c);
@@ -215,6 +237,7 @@ int mt_cgroups_open(const mt_cgroups_options *o, mt_cgroups **ret, mt_err **err)
     if (!c)
         return mt_fail_oom(err);
     c->root_fd = c->track_fd = c->v2_root_fd = c->v2_fd = -1;
+    c->cpuset_root_fd = c->cpuset_fd = -1;
     c->memory_cap = memory_cap(o->memory_reserve);
     (void)snprintf(c->parent, sizeof(c->parent), "maitento-%s", o->instance);
     if (cg_find(&found, err) < 0) {
@@ -239,6 +262,8 @@ void mt_cgroups_close(mt_cgroups *c)
     mt_close_fd(&c->track_fd);
     mt_close_fd(&c->v2_root_fd);
     mt_close_fd(&c->v2_fd);
+    mt_close_fd(&c->cpuset_root_fd);
+    mt_close_fd(&c->cpuset_fd);
     for (size_t i = 0; i < c->v1_count; i++) {
         mt_close_fd(&c->v1[i].root_fd);
         mt_close_fd(&c->v1[i].parent_fd);
@@ -264,6 +289,8 @@ void mt_cgroups_remove_parent(mt_cgroups *c)
     (void)unlinkat(c->root_fd, c->parent, AT_REMOVEDIR);
     if (c->v2_fd >= 0)
         (void)unlinkat(c->v2_root_fd, c->parent, AT_REMOVEDIR);
+    if (c->cpuset_fd >= 0)
+        (void)unlinkat(c->cpuset_root_fd, c->parent, AT_REMOVEDIR);
     for (size_t i = 0; i < c->v1_count; i++) {
         (void)unlinkat(c->v1[i].parent_fd, "init", AT_REMOVEDIR);
         (void)unlinkat(c->v1[i].root_fd, c->parent, AT_REMOVEDIR);
@@ -393,6 +420,8 @@ static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *place, int64_t
     }
     if (r == 0 && c->v2_fd >= 0)
         r = remove_dir(c->v2_fd, place, deadline_ns);
+    if (r == 0 && c->cpuset_fd >= 0)
+        r = remove_dir(c->cpuset_fd, place, deadline_ns);
     for (size_t i = 0; r == 0 && i < c->v1_count; i++)
         r = remove_dir(c->v1[i].parent_fd, place, deadline_ns);
     return r;

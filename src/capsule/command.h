@@ -5,7 +5,8 @@
 // Its output goes, byte for byte, to two spool files of the run's folder: out/<command id>.1 and
 // out/<command id>.2 (made by the supervisor, group of the service user, 0640). A spool keeps its
 // last 64 MiB: what is older is punched out, so offsets stay true and the file's size is the whole
-// length. It grows on after the command's end while a process that it left behind prints.
+// length. Where all of a run's are 256 MiB, the oldest keep less, or nothing. It grows on after the
+// command's end while a process that it left behind prints.
 #pragma once
 
 #include "base/err.h"
@@ -15,6 +16,7 @@ enum {
     MT_COMMAND_STDIN_MAX = 8 << 20,
     MT_COMMAND_QUEUE_MAX = 10000,    // waiting in one run
     MT_SPOOL_BYTES = 64 << 20,       // of one stream
+    MT_RUN_SPOOL_BYTES = 256 << 20,  // of all of a run, and a little more
     MT_COMMAND_RECORD_CHARS = 65536, // of each stream, in the record
 };
 

@@ -7,13 +7,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { PENDING_MAX = 32 << 10 }; // written by itself when more has been added
+enum {
+    PENDING_MAX = 32 << 10, // written by itself when more has been added
+    ROOM = 64 << 10,        // blocks that are kept behind the end, and when they are made again
+    ROOM_LOW = 32 << 10,
+};
 
 struct mt_journal {
     int fd;
     uint64_t last_seq; // written
     uint64_t added_seq;
     mt_buf pending; // added and not written
+    bool keeps_room;
+    off_t room_end;
 };
 
 static mt_journal *journal_of(int fd)
@@ -219,6 +225,32 @@ void mt_journal_close(mt_journal *j)
     free(j);
 }
 
+// Without room the journal is written as any file is.
+static void keep_room(mt_journal *j, off_t end)
+{
+    if (j->keeps_room && end + ROOM_LOW > j->room_end &&
+        fallocate(j->fd, FALLOC_FL_KEEP_SIZE, end, ROOM) == 0)
+        j->room_end = end + ROOM;
+}
+
+void mt_journal_keep_room(mt_journal *j)
+{
+    struct stat st;
+
+    j->keeps_room = true;
+    if (fstat(j->fd, &st) == 0)
+        keep_room(j, st.st_size);
+}
+
+void mt_journal_give_room(mt_journal *j)
+{
+    struct stat st;
+
+    j->keeps_room = false;
+    if (fstat(j->fd, &st) == 0)
+        (void)!ftruncate(j->fd, st.st_size); // frees what lies behind, though the size stays
+}
+
 // What a failed append may have left would hide all that comes after it.
 static int write_pending(mt_journal *j, mt_err **err)
 {
@@ -232,6 +264,7 @@ static int write_pending(mt_journal *j, mt_err **err)
         (void)!ftruncate(j->fd, before.st_size);
         return mt_fail_errno(err, -r, "cannot write the journal");
     }
+    keep_room(j, before.st_size + (off_t)j->pending.len);
     return 0;
 }
 

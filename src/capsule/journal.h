@@ -195,6 +195,10 @@ int mt_journal_adopt(int fd, uint64_t last_seq, mt_journal **ret, mt_err **err);
 int mt_journal_add(mt_journal *j, mt_record *r, mt_err **err);
 int mt_journal_flush(mt_journal *j, mt_err **err);
 int mt_journal_sync(mt_journal *j, mt_err **err); // fdatasync
+// From now on blocks of the disk are kept behind its end, so that a full disk does not keep the end
+// of a run from being written; given back by the second.
+void mt_journal_keep_room(mt_journal *j);
+void mt_journal_give_room(mt_journal *j);
 // Adds and flushes; sync: fdatasync before returning.
 int mt_journal_append(mt_journal *j, mt_record *r, bool sync, mt_err **err);
 uint64_t mt_journal_last_seq(const mt_journal *j); // written

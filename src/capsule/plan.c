@@ -93,6 +93,28 @@ static int check_mounts(const mt_plan *p, mt_err **err)
     return 0;
 }
 
+static int check_secrets(const mt_plan *p, mt_err **err)
+{
+    size_t total = 0;
+
+    if (p->secret_count > MT_PLAN_SECRETS_MAX)
+        return bad(err, "secrets", "are more than 64");
+    for (uint32_t i = 0; i < p->secret_count; i++) {
+        if (!mt_is_name(mt_str_of(p->secrets[i].mount_name)))
+            return bad(err, "secrets", "have a mount name that is no name");
+        for (uint32_t j = 0; j < i; j++)
+            if (mt_streq(p->secrets[i].mount_name, p->secrets[j].mount_name))
+                return bad(err, "secrets", "have one mount name twice");
+        total += p->secrets[i].value.len;
+        if (p->secrets[i].value.len > MT_PLAN_SECRET_MAX || total > MT_PLAN_SECRET_BYTES_MAX)
+            return mt_fail_field(err, MT_E_TOO_LARGE, "secrets",
+                                 "the plan's secrets are too large at '%.64s': at most 64 KiB each "
+                                 "and 1 MiB in all",
+                                 p->secrets[i].mount_name);
+    }
+    return 0;
+}
+
 static int check_users(const mt_plan *p, mt_err **err)
 {
     if (p->user_count > MT_PLAN_USERS_MAX)
@@ -209,7 +231,8 @@ static int check_limits(const mt_plan *p, mt_err **err)
 int mt_plan_validate(const mt_plan *p, mt_err **err)
 {
     if (check_names(p, err) < 0 || check_layers(p, err) < 0 || check_mounts(p, err) < 0 ||
-        check_users(p, err) < 0 || check_environment(p, err) < 0 || check_limits(p, err) < 0)
+        check_secrets(p, err) < 0 || check_users(p, err) < 0 || check_environment(p, err) < 0 ||
+        check_limits(p, err) < 0)
         return -1;
     if (p->startup_count > MT_PLAN_STARTUP_MAX)
         return bad(err, "startup", "has more than 256 commands");
@@ -266,6 +289,11 @@ static void put_plan(mt_buf *b, const mt_plan *p)
     mt_wire_put_u64(b, p->limits.disk_bytes);
     mt_wire_put_u8(b, (uint8_t)p->network);
     mt_wire_put_text(b, p->hostname);
+    mt_wire_put_u32(b, p->secret_count);
+    for (uint32_t i = 0; i < p->secret_count; i++) {
+        mt_wire_put_text(b, p->secrets[i].mount_name);
+        mt_wire_put_str(b, p->secrets[i].value);
+    }
 }
 
 int mt_plan_encode(const mt_plan *plan, mt_buf *b, mt_err **err)
@@ -360,6 +388,26 @@ static void get_startup(decoder *d, mt_plan *p)
     p->startup_count = list ? count : 0;
 }
 
+static void get_secrets(decoder *d, mt_plan *p)
+{
+    uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_SECRETS_MAX, 8);
+    mt_plan_secret *list = room(d, count, sizeof(*list));
+
+    p->secrets = list;
+    for (uint32_t i = 0; list && i < count; i++) {
+        mt_str value;
+        char *copy;
+
+        list[i].mount_name = text(d, 256);
+        value = mt_wire_get_bytes(&d->r, MT_PLAN_SECRET_MAX);
+        copy = room(d, 1, value.len + 1);
+        if (copy && value.len)
+            memcpy(copy, value.data, value.len);
+        list[i].value = (mt_str){copy ? copy : "", copy ? value.len : 0};
+        p->secret_count = i + 1; // what is malformed behind it is forgotten, too
+    }
+}
+
 static void get_plan(decoder *d, mt_plan *p)
 {
     if (mt_wire_get_u16(&d->r) != PLAN_VERSION)
@@ -382,6 +430,7 @@ static void get_plan(decoder *d, mt_plan *p)
     p->limits.disk_bytes = mt_wire_get_u64(&d->r);
     p->network = (mt_network)mt_wire_get_u8(&d->r);
     p->hostname = text(d, 64);
+    get_secrets(d, p);
 }
 
 int mt_plan_decode(const void *data, size_t len, mt_plan **ret, mt_err **err)
@@ -413,8 +462,21 @@ int mt_plan_decode(const void *data, size_t len, mt_plan **ret, mt_err **err)
     return 0;
 }
 
+void mt_plan_forget(mt_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->secret_count; i++) {
+        mt_str *value = &plan->secrets[i].value;
+
+        if (value->len)
+            explicit_bzero((void *)(uintptr_t)value->data, value->len);
+        *value = MT_STR("");
+    }
+}
+
 void mt_plan_free(mt_plan *plan)
 {
-    if (plan)
-        mt_arena_free(plan->arena_); // the plan itself lies in it
+    if (!plan)
+        return;
+    mt_plan_forget(plan);
+    mt_arena_free(plan->arena_); // the plan itself lies in it
 }

@@ -21,6 +21,9 @@ enum {
     MT_PLAN_ARGUMENT_MAX = 131071, // one argument, the kernel's limit
     MT_PLAN_ARGUMENT_BYTES_MAX = 2 << 20,
     MT_DIGEST_LEN = 64, // hex digits of a SHA-256
+    MT_PLAN_SECRETS_MAX = 64,
+    MT_PLAN_SECRET_MAX = 64 << 10, // bytes of one value
+    MT_PLAN_SECRET_BYTES_MAX = 1 << 20,
 };
 #define MT_DURATION_MS_MAX ((int64_t)366 * 24 * 3600 * 1000)
 
@@ -30,6 +33,11 @@ typedef struct mt_plan_mount {
     const char *vfs_id;     // a GUID: STATE/vfs/<vfs id>/files
     const char *mount_name; // seen as /mnt/<mount name>
 } mt_plan_mount;
+
+typedef struct mt_plan_secret {
+    const char *mount_name; // seen as the file /mnt/secrets/<mount name>
+    mt_str value;           // any bytes; "" once mt_plan_forget() has overwritten it
+} mt_plan_secret;
 
 typedef struct mt_plan_env {
     const char *key; // [A-Za-z_][A-Za-z0-9_]*
@@ -74,15 +82,21 @@ typedef struct mt_plan {
     int64_t deadline_ns;     // the same as an absolute moment of CLOCK_BOOTTIME; this one counts
     mt_plan_limits limits;
     mt_network network;
-    const char *hostname; // a name as of mt_is_name() without dots and underscores
-    mt_arena *arena_;     // private: owns a decoded plan
+    const char *hostname;    // a name as of mt_is_name() without dots and underscores
+    mt_plan_secret *secrets; // never to be logged or stored
+    uint32_t secret_count;
+    mt_arena *arena_; // private: owns a decoded plan
 } mt_plan;
 
-// Appends the encoded plan to b. Fails (badRequest, tooLarge) where it does not validate.
+// Appends the encoded plan to b, a MT_BUF_SECRET_INIT one where it has secrets. Fails (badRequest,
+// tooLarge) where it does not validate.
 int mt_plan_encode(const mt_plan *plan, mt_buf *b, mt_err **err);
 // Decodes and validates; the bytes may be freed afterwards. *ret is freed with mt_plan_free().
 int mt_plan_decode(const void *data, size_t len, mt_plan **ret, mt_err **err);
-void mt_plan_free(mt_plan *plan); // only for decoded ones; accepts NULL
+// Overwrites the values of the secrets where they lie; names and count stay. Whoever has a plan
+// does this as soon as he needs them no more.
+void mt_plan_forget(mt_plan *plan);
+void mt_plan_free(mt_plan *plan); // only for decoded ones, whose secrets it forgets; accepts NULL
 MT_DEFINE_CLEANUP(mt_plan_free, mt_plan *)
 // Every rule above and the limits; the sentence names the member at fault and the limit.
 int mt_plan_validate(const mt_plan *plan, mt_err **err);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { BY_MAX = 256, SENTENCE_MAX = 16384 };
+enum { BY_MAX = 256, SENTENCE_MAX = 16384, DISK_FULL_MAX = 1024 };
 
 // Frames are written with their length left open and filled in at the end.
 static size_t frame_begin(mt_buf *b, mt_frame_type type, uint32_t tag)
@@ -187,6 +187,44 @@ int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns)
     return frame_end(b, start);
 }
 
+int mt_put_api(mt_buf *b, uint32_t uid_base)
+{
+    size_t start = frame_begin(b, MT_FRAME_API, 0);
+
+    mt_wire_put_u32(b, uid_base);
+    return frame_end(b, start);
+}
+
+int mt_put_hold(mt_buf *b, bool on)
+{
+    size_t start = frame_begin(b, MT_FRAME_HOLD, 0);
+
+    mt_wire_put_bool(b, on);
+    return frame_end(b, start);
+}
+
+int mt_put_ask_usage(mt_buf *b)
+{
+    return mt_frame_put(b, MT_FRAME_USAGE, 0, NULL, 0);
+}
+
+int mt_put_usage(mt_buf *b, const mt_usage *usage)
+{
+    size_t start = frame_begin(b, MT_FRAME_USAGE, 0);
+
+    mt_wire_put_u64(b, usage->file_bytes);
+    mt_wire_put_u64(b, usage->dirty_bytes);
+    return frame_end(b, start);
+}
+
+int mt_put_disk_full(mt_buf *b, const char *sentence)
+{
+    size_t start = frame_begin(b, MT_FRAME_DISK_FULL, 0);
+
+    mt_wire_put_bytes(b, sentence, MT_MIN(strlen(sentence), (size_t)DISK_FULL_MAX));
+    return frame_end(b, start);
+}
+
 static mt_wire_reader payload(const mt_frame *f)
 {
     return mt_wire_reader_of(f->payload, f->payload_len);
@@ -333,5 +371,38 @@ int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_
 
     *ret_max_duration_ms = mt_wire_get_i64(&r);
     *ret_deadline_ns = mt_wire_get_i64(&r);
+    return verdict(&r);
+}
+
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_uid_base = mt_wire_get_u32(&r);
+    return verdict(&r);
+}
+
+int mt_get_hold(const mt_frame *f, bool *ret_on)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_on = mt_wire_get_bool(&r);
+    return verdict(&r);
+}
+
+int mt_get_usage(const mt_frame *f, mt_usage *ret)
+{
+    mt_wire_reader r = payload(f);
+
+    ret->file_bytes = mt_wire_get_u64(&r);
+    ret->dirty_bytes = mt_wire_get_u64(&r);
+    return verdict(&r);
+}
+
+int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_sentence = mt_wire_get_bytes(&r, DISK_FULL_MAX);
     return verdict(&r);
 }

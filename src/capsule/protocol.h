@@ -23,6 +23,13 @@
 //                           came.
 //       CANCEL id, by ->    ends that command (queued: at once; running: SIGTERM, 1 s, SIGKILL)
 //       EXTEND ms, ns ->    a new longest life and its moment; an EXTENDED record tells
+//       unasked:            API     first id of the run's block; with it comes the socket of the
+//                                   run's sign-in, which listens. Once to each server that has
+//                                   attached, as soon as there is one; a run may have none.
+//       USAGE ->            USAGE: what its commands have written and not yet given up (mt_usage)
+//       HOLD on ->          the same reply; its commands stand still until HOLD off, the end of
+//                           this connection, or 5 s, whichever comes first
+//       DISK_FULL sentence -> the run ends as `diskFull` (no reply: ENDING and ENDED records tell)
 //     A supervisor that has sent the `ended` record waits at most 5 s for the server to close.
 //     When the socket refuses (the supervisor is gone), the journal file has the rest of the story.
 //     Connect through /proc/self/fd/N/sock of the opened folder: a long state path does not fit in
@@ -39,6 +46,7 @@ enum {
     MT_FRAME_REPLY_MAX = 8 << 20,            // from the runner: INFO with its images
     MT_FRAME_SUPERVISOR_MAX = 128 << 10,     // from a supervisor
     MT_FRAME_EXEC_MAX = 24 << 20,            // to a supervisor: a command and its frame
+    MT_FRAME_FDS_MAX = 4,                    // descriptors that come with one frame (SCM_RIGHTS)
 };
 
 typedef enum mt_frame_type {
@@ -57,6 +65,10 @@ typedef enum mt_frame_type {
     MT_FRAME_EXEC = 35,   // payload: capsule/command.h
     MT_FRAME_EXTEND = 37, // 36 is kept
     MT_FRAME_CANCEL = 38,
+    MT_FRAME_HOLD = 48,
+    MT_FRAME_USAGE = 49,
+    MT_FRAME_DISK_FULL = 50,
+    MT_FRAME_API = 56, // brings one descriptor
 } mt_frame_type;
 
 typedef struct mt_frame {
@@ -100,6 +112,13 @@ typedef struct mt_info {
 
 enum { MT_INFO_NOTICES_MAX = 32, MT_INFO_IMAGES_MAX = 256, MT_INFO_JSON_MAX = 64 << 10 };
 
+// Of the commands of a run, whatever file system they write to. Both are 0 where the kernel does
+// not tell.
+typedef struct mt_usage {
+    uint64_t file_bytes;  // of files in memory that are charged to it
+    uint64_t dirty_bytes; // of these, what is not on its disk yet
+} mt_usage;
+
 // Each appends one whole frame to b and returns 0 or the negative errno of b->failed.
 int mt_put_hello(mt_buf *b, uint32_t tag);
 int mt_put_info(mt_buf *b, uint32_t tag, const mt_info *info);
@@ -115,6 +134,11 @@ int mt_put_terminate(mt_buf *b, const char *by);
 int mt_put_exec(mt_buf *b, mt_str encoded_command);
 int mt_put_cancel(mt_buf *b, const char *command_id, const char *by);
 int mt_put_extend(mt_buf *b, int64_t max_duration_ms, int64_t deadline_ns);
+int mt_put_api(mt_buf *b, uint32_t uid_base);
+int mt_put_hold(mt_buf *b, bool on);
+int mt_put_ask_usage(mt_buf *b);
+int mt_put_usage(mt_buf *b, const mt_usage *usage);
+int mt_put_disk_full(mt_buf *b, const char *sentence);
 
 // Each reads the payload of its frame: 0, or -EBADMSG. Slices point into the payload; lists go into
 // the arena.
@@ -126,3 +150,7 @@ int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
 int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);
 int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns);
+int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base);
+int mt_get_hold(const mt_frame *f, bool *ret_on);
+int mt_get_usage(const mt_frame *f, mt_usage *ret);            // of a supervisor
+int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence); // at most 1,024 bytes

@@ -22,6 +22,7 @@ enum {
     FORGET_MAX = 4096, // quota groups of deleted subvolumes that wait for the kernel's cleaner
 };
 #define DEFAULT_SIZE ((uint64_t)20 << 30)
+#define FLOOR_MAX    ((uint64_t)1 << 30)
 #define LEAST_SIZE   ((uint64_t)256 << 20) // btrfs itself takes a part; below this it is no use
 
 struct mt_scratch {
@@ -31,6 +32,7 @@ struct mt_scratch {
     int loop_fd;
     int root_fd;   // the mount
     int groups_fd; // /sys/fs/btrfs/<id>/qgroups, or -1
+    int space_fd;  // …/allocation/data, or -1
     int root_dir_fd, runs_fd, ready_fd, dead_fd;
     uint64_t dead_seq, ready_seq;
     uint64_t forget[FORGET_MAX]; // janitor only
@@ -223,7 +225,8 @@ static int open_folders(mt_scratch *s, mt_err **err)
     r = s->root_dir_fd < 0 ? -errno : mt_btrfs_quota_on(s->root_dir_fd);
     if (r < 0 && r != -EEXIST)
         return mt_fail_errno(err, r, "cannot turn on quotas on the scratch disk");
-    s->groups_fd = mt_btrfs_groups(s->root_dir_fd);
+    s->groups_fd = mt_btrfs_sysfs(s->root_dir_fd, "qgroups");
+    s->space_fd = mt_btrfs_sysfs(s->root_dir_fd, "allocation/data");
     s->runs_fd = open_folder(s->root_dir_fd, "runs");
     s->ready_fd = open_folder(s->root_dir_fd, "ready");
     s->dead_fd = open_folder(s->root_dir_fd, "dead");
@@ -237,6 +240,7 @@ static void close_fds(mt_scratch *s)
     mt_close_fd(&s->root_fd);
     mt_close_fd(&s->root_dir_fd);
     mt_close_fd(&s->groups_fd);
+    mt_close_fd(&s->space_fd);
     mt_close_fd(&s->runs_fd);
     mt_close_fd(&s->ready_fd);
     mt_close_fd(&s->dead_fd);
@@ -275,8 +279,8 @@ int mt_scratch_open(const mt_scratch_options *o, mt_scratch **ret, mt_err **err)
 
     if (!s)
         return mt_fail_oom(err);
-    s->file_fd = s->loop_fd = s->root_fd = s->root_dir_fd = s->groups_fd = s->runs_fd =
-        s->ready_fd = s->dead_fd = -1;
+    s->file_fd = s->loop_fd = s->root_fd = s->root_dir_fd = s->groups_fd = s->space_fd =
+        s->runs_fd = s->ready_fd = s->dead_fd = -1;
     if (o->force_tmpfs)
         (void)mt_fail(&why, MT_E_UNAVAILABLE, "tmpfs was asked for");
     else if (open_file(o, &s->file_fd, &why) == 0 && attach(s, o, &why) == 0 &&
@@ -325,15 +329,56 @@ const char *mt_scratch_reason(const mt_scratch *s)
     return s->reason;
 }
 
+// The number that a file of sysfs holds; 0 where it is not there.
+static uint64_t read_number(int dirfd, const char *path)
+{
+    _cleanup_close_ int fd = dirfd < 0 ? -1 : openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+    char text[32];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    uint64_t v;
+
+    if (n <= 0)
+        return 0;
+    n -= text[n - 1] == '\n';
+    return mt_parse_u64((mt_str){text, (size_t)n}, UINT64_MAX, &v) ? v : 0;
+}
+
 void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_free)
 {
     struct statvfs v;
+    uint64_t held;
 
     *ret_bytes = *ret_free = 0;
     if (s->btrfs && fstatvfs(s->root_dir_fd, &v) == 0) {
         *ret_bytes = (uint64_t)v.f_blocks * v.f_frsize;
         *ret_free = (uint64_t)v.f_bavail * v.f_frsize;
+        held =
+            read_number(s->space_fd, "bytes_may_use") + read_number(s->space_fd, "bytes_reserved");
+        *ret_free -= MT_MIN(held, *ret_free);
     }
+}
+
+uint64_t mt_scratch_floor(uint64_t bytes)
+{
+    return MT_MIN(bytes / 16, FLOOR_MAX);
+}
+
+uint64_t mt_scratch_used(const mt_scratch *s, const char *place)
+{
+    _cleanup_close_ int fd = -1;
+    char path[64];
+    uint64_t id, used;
+
+    if (!s->btrfs || !mt_is_place(mt_str_of(place)))
+        return 0;
+    fd = openat(s->runs_fd, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || mt_btrfs_subvolume_id(fd, &id) < 0)
+        return 0;
+    (void)snprintf(path, sizeof(path), "0_%llu/referenced", (unsigned long long)id);
+    used = read_number(s->groups_fd, path);
+    // What is in memory as yet is counted at the next commit.
+    (void)snprintf(path, sizeof(path), "0_%llu/rsv_data", (unsigned long long)id);
+    return used + read_number(s->groups_fd, path);
 }
 
 // A subvolume with its two folders, still root's and without a limit.

@@ -31,7 +31,13 @@ void mt_scratch_close(mt_scratch *s); // fds; the mount dies with the mount name
 bool mt_scratch_is_btrfs(const mt_scratch *s);
 int mt_scratch_mount_fd(const mt_scratch *s);       // stays the scratch's; -1 for tmpfs
 const char *mt_scratch_reason(const mt_scratch *s); // "" for btrfs
+// Free is what nobody has written to, nor has been promised by the file system for what is in
+// memory.
 void mt_scratch_space(const mt_scratch *s, uint64_t *ret_bytes, uint64_t *ret_free);
+// Of a disk of that size: below so much free space a run is ended, below twice that none starts.
+uint64_t mt_scratch_floor(uint64_t bytes);
+// What the run of that place has written there, in bytes; 0 where it cannot be known.
+uint64_t mt_scratch_used(const mt_scratch *s, const char *place);
 
 // The run's own folder with `upper` (mode 0755) and `work`, owned by uid_base. -EEXIST kind of
 // failure when the run has one. Only for btrfs. *ret_fd: O_PATH folder fd; the subvolume's id for

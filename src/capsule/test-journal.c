@@ -245,6 +245,28 @@ static void test_command_records(void)
     CHECK_INT(back.extended.deadline_ns, -6);
 }
 
+static void test_room(void)
+{
+    _cleanup_(mt_journal_close_p) mt_journal *j = NULL;
+    mt_record r = {.type = MT_REC_NOTE, .note = {.text = MT_STR("x")}};
+    struct stat st;
+    int short_of = 0;
+    off_t size;
+
+    CHECK_INT(mt_journal_create(dir, "room", 0600, (uid_t)-1, (gid_t)-1, &j, NULL), 0);
+    mt_journal_keep_room(j);
+    CHECK_INT(fstat(mt_journal_fd(j), &st), 0);
+    CHECK(st.st_size < 100 && st.st_blocks * 512 >= 64 << 10);
+    for (int i = 0; i < 3000; i++) // some 100 KiB: there is always something behind the end
+        short_of += mt_journal_append(j, &r, false, NULL) < 0 || fstat(mt_journal_fd(j), &st) < 0 ||
+                    st.st_blocks * 512 < st.st_size + (30 << 10);
+    CHECK_INT(short_of, 0);
+    size = st.st_size;
+    mt_journal_give_room(j);
+    CHECK_INT(fstat(mt_journal_fd(j), &st), 0);
+    CHECK(st.st_size == size && st.st_blocks * 512 < size + (8 << 10));
+}
+
 static void test_words(void)
 {
     mt_end_reason reason;
@@ -275,6 +297,7 @@ int main(void)
     test_long_text();
     test_unknown_type();
     test_command_records();
+    test_room();
     test_words();
     (void)snprintf(command, sizeof(command), "rm -r %s", folder);
     (void)!system(command);

@@ -19,8 +19,14 @@ static const mt_plan_command startup[] = {
      .max_duration_ms = 60000},
 };
 
+// Values are overwritten, so they are no literals.
+static char value[] = "CANARY\0\n\xff", other_value[] = "x";
+static mt_plan_secret secret_list[2];
+
 static mt_plan good(void)
 {
+    secret_list[0] = (mt_plan_secret){"token", {value, sizeof(value) - 1}};
+    secret_list[1] = (mt_plan_secret){"empty", {other_value, 0}};
     return (mt_plan){
         .run_id = ID,
         .namespace_name = "finance",
@@ -44,6 +50,8 @@ static mt_plan good(void)
                    .pids = 512,
                    .disk_bytes = 2ull << 30},
         .hostname = "report-1",
+        .secrets = secret_list,
+        .secret_count = 2,
     };
 }
 
@@ -72,6 +80,60 @@ static void test_round_trip(void)
     CHECK_INT(p->deadline_ns, 123456789);
     CHECK_INT(p->limits.cpu_milli, 1500);
     CHECK_STR(p->hostname, "report-1");
+    CHECK_INT(p->secret_count, 2);
+    CHECK_STR(p->secrets[0].mount_name, "token");
+    CHECK_INT(p->secrets[0].value.len, sizeof(value) - 1);
+    CHECK(memcmp(p->secrets[0].value.data, value, sizeof(value) - 1) == 0);
+    CHECK_STR(p->secrets[1].mount_name, "empty");
+    CHECK_INT(p->secrets[1].value.len, 0);
+}
+
+static void test_forgotten(void)
+{
+    char own[] = "CANARY-7f3a", zeros[sizeof(own)] = {0};
+    mt_plan_secret list[] = {{"token", {own, strlen(own)}}};
+    mt_plan p = good();
+
+    p.secrets = list;
+    p.secret_count = 1;
+    mt_plan_forget(&p);
+    CHECK(memcmp(own, zeros, sizeof(own)) == 0);
+    CHECK_INT(p.secret_count, 1);
+    CHECK_STR(p.secrets[0].mount_name, "token");
+    CHECK_INT(p.secrets[0].value.len, 0);
+    CHECK_INT(mt_plan_validate(&p, NULL), 0);
+    p.secret_count = 0;
+    p.secrets = NULL;
+    mt_plan_forget(&p);
+}
+
+static void refused(mt_plan p, const char *what);
+
+static void test_secret_rules(void)
+{
+    static char big[MT_PLAN_SECRET_MAX + 1];
+    mt_plan_secret many[MT_PLAN_SECRETS_MAX + 1];
+    char names[MT_PLAN_SECRETS_MAX + 1][8];
+    mt_plan p = good();
+
+    secret_list[0].mount_name = "../x";
+    refused(p, "mount name");
+    secret_list[0].mount_name = "empty";
+    refused(p, "twice");
+    secret_list[0] = (mt_plan_secret){"big", {big, sizeof(big)}};
+    refused(p, "'big'");
+    p.secrets = many;
+    for (uint32_t i = 0; i <= MT_PLAN_SECRETS_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "s%u", i);
+        many[i] = (mt_plan_secret){names[i], {big, 1}};
+    }
+    p.secret_count = MT_PLAN_SECRETS_MAX + 1;
+    refused(p, "64");
+    p.secret_count = MT_PLAN_SECRETS_MAX;
+    CHECK_INT(mt_plan_validate(&p, NULL), 0);
+    for (uint32_t i = 0; i < 16; i++)
+        many[i].value.len = MT_PLAN_SECRET_MAX;
+    refused(p, "1 MiB in all");
 }
 
 // Every cut of a good plan is refused, and so is each with something behind it.
@@ -196,6 +258,8 @@ static void test_many_arguments(void)
 int main(void)
 {
     test_round_trip();
+    test_forgotten();
+    test_secret_rules();
     test_cut();
     test_rules();
     test_sizes();

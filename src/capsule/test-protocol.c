@@ -62,6 +62,7 @@ static void test_small_ones(void)
     mt_str text;
     bool forget;
     uint64_t seq;
+    uint32_t base;
     mt_frame f;
 
     (void)mt_put_failed(&b, 1, MT_E_NOT_FOUND, "no such image");
@@ -89,6 +90,14 @@ static void test_small_ones(void)
     f = parse(&b);
     CHECK_INT(mt_get_attach(&f, &seq), 0);
     CHECK_INT(seq, 77);
+    mt_buf_clear(&b);
+    (void)mt_put_api(&b, 0x70010000);
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_API);
+    CHECK_INT(mt_get_api(&f, &base), 0);
+    CHECK_INT(base, 0x70010000);
+    f.payload_len--;
+    CHECK_INT(mt_get_api(&f, &base), -EBADMSG);
     mt_buf_clear(&b);
     (void)mt_put_terminate(&b, "ada");
     f = parse(&b);
@@ -128,6 +137,35 @@ static void test_commands(void)
     CHECK_INT(mt_get_extend(&f, &ms, &ns), -EBADMSG);
 }
 
+static void test_disk(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
+    mt_usage usage = {0};
+    bool on = false;
+    mt_str text;
+    mt_frame f;
+
+    (void)mt_put_hold(&b, true);
+    f = parse(&b);
+    CHECK_INT(mt_get_hold(&f, &on), 0);
+    CHECK(on);
+    mt_buf_clear(&b);
+    (void)mt_put_ask_usage(&b);
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_USAGE);
+    CHECK_INT(mt_get_usage(&f, &usage), -EBADMSG); // the question is no answer
+    mt_buf_clear(&b);
+    (void)mt_put_usage(&b, &(mt_usage){1ull << 40, 4096});
+    f = parse(&b);
+    CHECK_INT(mt_get_usage(&f, &usage), 0);
+    CHECK(usage.file_bytes == 1ull << 40 && usage.dirty_bytes == 4096);
+    mt_buf_clear(&b);
+    (void)mt_put_disk_full(&b, "full");
+    f = parse(&b);
+    CHECK_INT(mt_get_disk_full(&f, &text), 0);
+    CHECK(mt_str_eq(text, "full"));
+}
+
 static void test_framing(void)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 16);
@@ -151,6 +189,7 @@ int main(void)
     test_info();
     test_small_ones();
     test_commands();
+    test_disk();
     test_framing();
     return TAP_DONE();
 }

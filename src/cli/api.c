@@ -191,7 +191,7 @@ static int call_keyed(cli *c, const char *method, const char *path, const char *
         {"Content-Type", body ? "application/json" : NULL},
         {"Idempotency-Key", key},
     };
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(TRANSPORT_COLLECT_MAX);
+    _cleanup_buf_ mt_buf text = MT_BUF_SECRET_INIT(TRANSPORT_COLLECT_MAX);
     _cleanup_json_ mt_json *v = NULL;
     transport_request request = {.method = method,
                                  .target = path,
@@ -220,6 +220,22 @@ int api_call(cli *c, const char *method, const char *path, const mt_json *body, 
 int api_get(cli *c, const char *path, mt_json **ret, mt_err **err)
 {
     return api_call(c, "GET", path, NULL, ret, err);
+}
+
+int api_delete_by_force(cli *c, const char *path, mt_err **err)
+{
+    _cleanup_free_ char *forced = xprintf("%s?force=true", path);
+    mt_err *cause = NULL;
+
+    if (api_call(c, "DELETE", path, NULL, NULL, &cause) == 0)
+        return 0;
+    if (mt_err_code(cause) != MT_E_CONFLICT) {
+        mt_err_move(err, cause);
+        return -1;
+    }
+    cli_warn(c, "%s", mt_err_sentence(cause));
+    (void)mt_err_free(cause);
+    return api_call(c, "DELETE", forced, NULL, NULL, err);
 }
 
 // --- lists ---

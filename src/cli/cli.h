@@ -53,10 +53,10 @@ typedef struct cli_group {
 extern const cli_group cli_groups[]; // title NULL at the end
 extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
-    cli_vfs_commands[], cli_file_commands[], cli_copy_commands[], cli_project_commands[],
-    cli_fmt_commands[], cli_capsule_commands[], cli_run_commands[], cli_command_commands[],
-    cli_logs_commands[], cli_image_commands[], cli_doctor_commands[], cli_help_commands[],
-    cli_completion_commands[], cli_hidden_commands[];
+    cli_vfs_commands[], cli_secret_commands[], cli_file_commands[], cli_copy_commands[],
+    cli_project_commands[], cli_fmt_commands[], cli_capsule_commands[], cli_run_commands[],
+    cli_command_commands[], cli_logs_commands[], cli_image_commands[], cli_doctor_commands[],
+    cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
 
 // Option i of a command (may be NULL): its own, then the common ones; NULL past the end.
 const cli_option *cli_option_find(const cli_command *command, const char *name);
@@ -122,6 +122,10 @@ int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err);
 // option: its name for the sentence, NULL for an argument.
 char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
 
+// One line of standard input, without its end and on a terminal without echo, after prompt. ret is
+// a MT_BUF_SECRET_INIT one; its maximum is the longest line.
+int cli_ask_hidden(cli *c, const char *prompt, mt_buf *ret, mt_err **err);
+
 // --- settings ---
 
 // Reads environment and settings file once. An absent setting has value NULL.
@@ -143,6 +147,8 @@ int api_call(cli *c, const char *method, const char *path, const mt_json *body, 
 int api_get(cli *c, const char *path, mt_json **ret, mt_err **err);
 // Any request: headers (sign-in) are added, answers other than 2xx become errors.
 int api_send(cli *c, transport_request *request, transport_answer *answer, mt_err **err);
+// DELETE, first without ?force=true, so that what it breaks can be said.
+int api_delete_by_force(cli *c, const char *path, mt_err **err);
 // All pages of a list as one array. path may have a query already.
 int api_list(cli *c, const char *path, mt_json **ret, mt_err **err);
 // Calls that outlive a restart of the server: what failed for want of one is repeated, up to a
@@ -196,6 +202,8 @@ const char *cli_time(const mt_json *v, const char *name);
 
 // Rounded down to whole MiB or KiB: sizes are printed in the largest unit that divides them.
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT]);
+// A member of limitsReached as people read it: "processes (limits.pids)".
+const char *cli_limit_words(const char *limit);
 
 // A line on stderr that is written over while something goes on; nothing unless stderr is a
 // terminal.

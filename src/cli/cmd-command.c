@@ -84,7 +84,7 @@ static void print_command(const mt_json *v)
         (void)printf("%-10s  %lld\n", "exit code", (long long)code);
     line("details", cli_text(v, "failureDetails"));
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", mt_json_text(mt_json_at(limits, i), ""));
+        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
     line("sent", cli_time(v, "dateCreated"));
     line("started", cli_time(v, "dateStarted"));
     line("ended", cli_time(v, "dateEnded"));

@@ -121,7 +121,7 @@ static void print_run(const mt_json *v)
     line("reason", cli_text(v, "endReason"));
     line("details", cli_text(v, "failureDetails"));
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", mt_json_text(mt_json_at(limits, i), ""));
+        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
     for (size_t i = 0; i < mt_json_count(labels); i++) {
         _cleanup_free_ char *label = xprintf("%s=%s", mt_json_name_at(labels, i).data,
                                              mt_json_text(mt_json_value_at(labels, i), ""));

@@ -7,40 +7,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <termios.h>
 
 enum { KEY_MAX = 512, SETTINGS_MAX = 64 << 10 };
 
 // --- reading the key ---
 
-// One line of stdin, without echo on a terminal.
 static int read_key(cli *c, char key[KEY_MAX], mt_err **err)
 {
-    struct termios saved, quiet;
-    bool terminal = tcgetattr(STDIN_FILENO, &saved) == 0;
-    size_t len;
-    char *line;
+    _cleanup_buf_ mt_buf line = MT_BUF_SECRET_INIT(KEY_MAX - 1);
 
-    if (terminal) {
-        (void)fputs("API key: ", stderr);
-        quiet = saved;
-        quiet.c_lflag &= ~(tcflag_t)ECHO;
-        (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
-    }
-    line = fgets(key, KEY_MAX, stdin);
-    if (terminal) {
-        (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &saved);
-        (void)fputc('\n', stderr);
-    }
-    if (cli_interrupted)
-        return mt_fail(err, MT_E_BAD_REQUEST, "interrupted");
-    if (!line)
-        return cli_usage(c, err, "the API key is read from standard input, which has none");
-    len = strcspn(key, "\r\n");
-    if (len == KEY_MAX - 1 || len == 0)
-        return mt_fail(err, MT_E_BAD_REQUEST, "that is no API key: it is %s",
-                       len ? "too long" : "empty");
-    key[len] = '\0';
+    if (cli_ask_hidden(c, "API key: ", &line, err) < 0)
+        return mt_wrap(err, "the API key");
+    if (line.len == 0)
+        return mt_fail(err, MT_E_BAD_REQUEST, "that is no API key: it is empty");
+    (void)snprintf(key, KEY_MAX, "%s", mt_buf_str(&line));
     return 0;
 }
 

@@ -78,24 +78,6 @@ static int run_get(cli *c, mt_err **err)
     return 0;
 }
 
-// First without force, so that what it breaks can be said.
-static int delete_by_force(cli *c, const char *ns, mt_err **err)
-{
-    _cleanup_free_ char *path = vfs_path(ns, cli_arg(c, 0), "");
-    _cleanup_free_ char *forced = vfs_path(ns, cli_arg(c, 0), "?force=true");
-    mt_err *cause = NULL;
-
-    if (api_call(c, "DELETE", path, NULL, NULL, &cause) == 0)
-        return 0;
-    if (mt_err_code(cause) != MT_E_CONFLICT) {
-        mt_err_move(err, cause);
-        return -1;
-    }
-    cli_warn(c, "%s", mt_err_sentence(cause));
-    (void)mt_err_free(cause);
-    return api_call(c, "DELETE", forced, NULL, NULL, err);
-}
-
 static int run_delete(cli *c, mt_err **err)
 {
     _cleanup_free_ char *path = NULL;
@@ -104,7 +86,7 @@ static int run_delete(cli *c, mt_err **err)
     if (cli_namespace(c, &ns, err) < 0)
         return -1;
     path = vfs_path(ns, cli_arg(c, 0), "");
-    if (cli_flag(c, "force") ? delete_by_force(c, ns, err) < 0
+    if (cli_flag(c, "force") ? api_delete_by_force(c, path, err) < 0
                              : api_call(c, "DELETE", path, NULL, NULL, err) < 0)
         return -1;
     cli_note(c, "file system %s of namespace %s deleted", cli_arg(c, 0), ns);

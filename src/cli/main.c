@@ -12,6 +12,7 @@ const cli_group cli_groups[] = {
     {"Signing in", cli_sign_in_commands},
     {"Namespaces", cli_namespace_commands},
     {"File systems", cli_vfs_commands},
+    {"Secrets", cli_secret_commands},
     {"Files", cli_file_commands},
     {"Copying", cli_copy_commands},
     {"Projects", cli_project_commands},

@@ -2,6 +2,7 @@
 // What people see: colours, tables, notes, errors, progress.
 #include "cli/cli.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
@@ -138,25 +139,10 @@ int cli_print_json(const mt_json *v, mt_err **err)
 
 mt_json *cli_json_base64(const void *data, size_t len)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *bytes = data;
-    _cleanup_free_ char *out = xalloc((len + 2) / 3 * 4 + 1);
-    size_t at = 0;
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT((len + 2) / 3 * 4 + 1);
 
-    for (size_t i = 0; i < len; i += 3) {
-        size_t have = MT_MIN(len - i, (size_t)3);
-        uint32_t n = (uint32_t)bytes[i] << 16;
-
-        if (have > 1)
-            n |= (uint32_t)bytes[i + 1] << 8;
-        if (have > 2)
-            n |= bytes[i + 2];
-        out[at++] = digits[n >> 18];
-        out[at++] = digits[n >> 12 & 63];
-        out[at++] = have > 1 ? digits[n >> 6 & 63] : '=';
-        out[at++] = have > 2 ? digits[n & 63] : '=';
-    }
-    return mt_json_new_string((mt_str){out, at});
+    (void)mt_base64_encode((mt_str){data, len}, &text);
+    return mt_json_new_string((mt_str){mt_buf_str(&text), text.len});
 }
 
 // --- errors ---
@@ -348,6 +334,15 @@ void cli_table_print(const cli *c, cli_table *t)
 }
 
 // --- progress ---
+
+const char *cli_limit_words(const char *limit)
+{
+    if (mt_streq(limit, "memory"))
+        return "memory (limits.memory)";
+    if (mt_streq(limit, "pids"))
+        return "processes (limits.pids)";
+    return mt_streq(limit, "disk") ? "disk (limits.disk, or a file system's limit)" : limit;
+}
 
 const char *cli_size(int64_t bytes, char out[MT_SIZE_TEXT])
 {

@@ -82,6 +82,13 @@ static int plain_call(transport *t, const transport_request *request, transport_
     if (mt_http_client_call(p->client, &call, &answer, &cause) < 0) {
         mt_code code = mt_err_code(cause);
 
+        if (code == MT_E_FORBIDDEN) {
+            mt_err_free(cause);
+            return mt_fail(err, MT_E_UNAUTHENTICATED,
+                           "not signed in: this user may not use %s; inside a capsule only its "
+                           "default user (maitento) and its root may",
+                           p->name);
+        }
         if (code == MT_E_UNREACHABLE || code == MT_E_OUTCOME_UNKNOWN)
             (void)mt_wrap(&cause, "the server at %s", p->name);
         mt_err_move(err, cause);

@@ -32,6 +32,19 @@ mt_object mt_object_vfs_in(const mt_namespace *ns)
     return (mt_object){.kind = MT_OBJECT_VFS, .relation = ns->relation, .in = ns->name};
 }
 
+mt_object mt_object_secret(const mt_secret *secret)
+{
+    return (mt_object){.kind = MT_OBJECT_SECRET,
+                       .relation = secret->relation,
+                       .name = secret->name,
+                       .in = secret->namespace_name};
+}
+
+mt_object mt_object_secret_in(const mt_namespace *ns)
+{
+    return (mt_object){.kind = MT_OBJECT_SECRET, .relation = ns->relation, .in = ns->name};
+}
+
 mt_object mt_object_run(const mt_run *run)
 {
     return (mt_object){.kind = MT_OBJECT_RUN,
@@ -71,6 +84,7 @@ static unsigned may_as_member(mt_object_kind kind)
     case MT_OBJECT_NAMESPACE:
         return SEE;
     case MT_OBJECT_VFS:
+    case MT_OBJECT_SECRET:
         return IN_NAMESPACE;
     case MT_OBJECT_RESOURCE:
         return IN_NAMESPACE | MAY(MT_MAY_START);
@@ -158,6 +172,7 @@ static int unseen(const mt_object *o, mt_err **err)
     case MT_OBJECT_USER:
         return mt_fail(err, MT_E_NOT_FOUND, "no user '%.80s'", name);
     case MT_OBJECT_VFS:
+    case MT_OBJECT_SECRET:
     case MT_OBJECT_RESOURCE:
         // What is inside an unseen namespace fails by the namespace.
         return access_no_namespace(o->in, err);
@@ -274,5 +289,22 @@ int access_vfs_by_id(mt_store *store, const mt_user *user, mt_verb verb, const c
     if (access_check(user, verb, &object, err) < 0)
         return -1;
     *ret = vfs;
+    return 0;
+}
+
+int access_secret(mt_store *store, const mt_user *user, mt_verb verb, const char *ns_name,
+                  const char *name, mt_secret *ret, mt_err **err)
+{
+    mt_namespace ns;
+    mt_secret secret;
+    mt_object object;
+
+    if (access_namespace(store, user, MT_MAY_SEE, ns_name, &ns, err) < 0 ||
+        mt_store_secret_get(store, user, ns.id, name, &secret, err) < 0)
+        return -1;
+    object = mt_object_secret(&secret);
+    if (access_check(user, verb, &object, err) < 0)
+        return -1;
+    *ret = secret;
     return 0;
 }

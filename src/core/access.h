@@ -4,15 +4,15 @@
 //
 //                     stranger   member                 owner                       admin
 //   namespace         –          see                    see change delete           all
-//   vfs, resource     –          see create change      see create change           all
-//                                delete start           delete start
+//   vfs, secret,      –          see create change      see create change           all
+//   resource                     delete start           delete start
 //   run               –          see terminate          see terminate               all
 //                                (starter: command)     (starter: command)
 //   key               his own: see create delete                                    all
 //   user              himself: see                                                  all
 //
-// Any user may create a namespace. "create" of a vfs, resource or run is asked about the namespace
-// that will hold it. A run's starter who is no longer of its namespace is a stranger.
+// Any user may create a namespace. "create" of a vfs, secret, resource or run is asked about the
+// namespace that will hold it. A run's starter who is no longer of its namespace is a stranger.
 #pragma once
 
 #include "store/store.h"
@@ -33,6 +33,7 @@ typedef enum mt_object_kind {
     MT_OBJECT_SERVER, // nothing in particular: creating namespaces (CREATE), the host (ADMIN)
     MT_OBJECT_NAMESPACE,
     MT_OBJECT_VFS,
+    MT_OBJECT_SECRET,
     MT_OBJECT_RESOURCE,
     MT_OBJECT_RUN,
     MT_OBJECT_KEY,
@@ -53,6 +54,8 @@ mt_object mt_object_namespace(const mt_namespace *ns);
 mt_object mt_object_vfs(const mt_vfs_record *vfs);
 mt_object mt_object_resource(const mt_namespace *ns, const char *name); // name NULL: one to be made
 mt_object mt_object_vfs_in(const mt_namespace *ns);                     // one to be made
+mt_object mt_object_secret(const mt_secret *secret);
+mt_object mt_object_secret_in(const mt_namespace *ns); // one to be made
 mt_object mt_object_run(const mt_run *run);
 mt_object mt_object_run_in(const mt_namespace *ns); // one to be started: verb START
 mt_object mt_object_key(const mt_key *key);
@@ -76,3 +79,5 @@ int access_vfs(mt_store *store, const mt_user *user, mt_verb verb, const char *n
                const char *name, mt_vfs_record *ret, mt_err **err);
 int access_vfs_by_id(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
                      mt_vfs_record *ret, mt_err **err);
+int access_secret(mt_store *store, const mt_user *user, mt_verb verb, const char *ns_name,
+                  const char *name, mt_secret *ret, mt_err **err);

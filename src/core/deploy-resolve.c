@@ -76,9 +76,10 @@ static int resolve_secret(mt_project *p, const mt_project_item *item, const mt_m
     int r = p->world->has(p->world->data, ref->kind, ref->name, err);
 
     if (r == 0)
-        mt_project_report(p, MT_MTR_ERROR, item, ref->line, ref->column,
-                          "secrets have to exist before the deploy",
-                          "no secret '%s' in namespace '%s'", ref->name, p->world->namespace_name);
+        mt_project_report(
+            p, MT_MTR_ERROR, item, ref->line, ref->column,
+            mt_arena_printf(p->arena, "create it first: mt secret-create %s", ref->name),
+            "no secret '%s' in namespace '%s'", ref->name, p->world->namespace_name);
     return r < 0 ? -1 : 0;
 }
 

@@ -30,29 +30,29 @@ static mt_resource_kind resource_kind(mt_kind kind)
     return kinds[kind];
 }
 
-// The file systems that an item names, each once.
-static int vfs_names(mt_project *p, const mt_project_item *item, mt_deploy_item *out)
+// What of one kind an item names, each once; NULL when out of memory.
+static const char *const *names_of(mt_project *p, const mt_project_item *item, mt_ref_kind kind,
+                                   size_t *ret_count)
 {
     const char **list;
     size_t count = 0;
 
     for (const mt_mtr_ref *r = item->refs; r; r = r->next)
-        count += r->kind == MT_REF_VFS;
+        count += r->kind == kind;
     list = mt_arena_array_of(p->arena, const char *, count + 1);
     if (!list)
-        return -1;
+        return NULL;
     count = 0;
     for (const mt_mtr_ref *r = item->refs; r; r = r->next) {
-        bool seen = r->kind != MT_REF_VFS;
+        bool seen = r->kind != kind;
 
         for (size_t i = 0; i < count && !seen; i++)
             seen = mt_streq(list[i], r->name);
         if (!seen)
             list[count++] = r->name;
     }
-    out->vfs_names = list;
-    out->vfs_count = count;
-    return 0;
+    *ret_count = count;
+    return list;
 }
 
 static int make_items(mt_project *p)
@@ -70,7 +70,9 @@ static int make_items(mt_project *p)
             .sources = item->sources,
             .source_count = item->source_count,
         };
-        if (vfs_names(p, item, &p->items[i]) < 0)
+        p->items[i].vfs_names = names_of(p, item, MT_REF_VFS, &p->items[i].vfs_count);
+        p->items[i].secret_names = names_of(p, item, MT_REF_SECRET, &p->items[i].secret_count);
+        if (!p->items[i].vfs_names || !p->items[i].secret_names)
             return -1;
     }
     return 0;
@@ -135,6 +137,7 @@ static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **er
 {
     store_world *w = data;
     mt_vfs_record vfs;
+    mt_secret secret;
     mt_err *why = NULL;
 
     switch (kind) {
@@ -146,8 +149,10 @@ static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **er
         return has_resource(w, MT_RESOURCE_PROMPT, name, err);
     case MT_REF_JSON:
         return has_resource(w, MT_RESOURCE_JSON, name, err);
-    case MT_REF_SECRET: // the store keeps no secrets and no keys of providers yet
-    case MT_REF_MODEL:
+    case MT_REF_SECRET:
+        return found(mt_store_secret_get(w->store, NULL, w->ns->id, name, &secret, &why), &why,
+                     err);
+    case MT_REF_MODEL: // the store keeps no keys of providers yet
         break;
     }
     return 0;

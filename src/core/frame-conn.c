@@ -2,10 +2,11 @@
 #include "core/frame-conn.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { QUEUE_MAX = 64 << 20, READ_BYTES = 64 << 10 };
+enum { QUEUE_MAX = 64 << 20, READ_BYTES = 64 << 10, FDS_MAX = 64 };
 
 struct mt_frame_conn {
     int fd;
@@ -14,6 +15,8 @@ struct mt_frame_conn {
     mt_frame_conn_events events;
     void *data;
     mt_buf in, out;
+    int fds[FDS_MAX]; // that came and were not taken yet, in order
+    unsigned fd_count;
     bool busy;   // a callback is running: free later
     bool closed; // by mt_frame_conn_close() within a callback
 };
@@ -22,6 +25,8 @@ static void destroy(mt_frame_conn *c)
 {
     mt_io_remove(c->io);
     mt_close_fd(&c->fd);
+    for (unsigned i = 0; i < c->fd_count; i++)
+        (void)close(c->fds[i]);
     mt_buf_done(&c->in);
     mt_buf_done(&c->out);
     free(c);
@@ -84,6 +89,56 @@ static bool deliver(mt_frame_conn *c)
     return n >= 0;
 }
 
+// Descriptors come with or before the first byte of the frame that they belong to, so their order
+// is that of the frames. False when there are more than anybody takes.
+static bool keep_fds(mt_frame_conn *c, struct msghdr *m)
+{
+    bool all = !(m->msg_flags & MSG_CTRUNC);
+
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+            if (c->fd_count < FDS_MAX)
+                c->fds[c->fd_count++] = fd;
+            else {
+                (void)close(fd);
+                all = false;
+            }
+        }
+    }
+    return all;
+}
+
+static ssize_t receive_some(mt_frame_conn *c, void *to)
+{
+    alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MT_FRAME_FDS_MAX)];
+    struct iovec part = {.iov_base = to, .iov_len = READ_BYTES};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+
+    return n >= 0 && !keep_fds(c, &m) ? 0 : n;
+}
+
+int mt_frame_conn_take_fd(mt_frame_conn *c)
+{
+    int fd;
+
+    if (c->fd_count == 0)
+        return -1;
+    fd = c->fds[0];
+    memmove(c->fds, c->fds + 1, --c->fd_count * sizeof(int));
+    return fd;
+}
+
 static bool receive(mt_frame_conn *c)
 {
     for (;;) {
@@ -92,7 +147,7 @@ static bool receive(mt_frame_conn *c)
 
         if (!to)
             return false;
-        n = recv(c->fd, to, READ_BYTES, 0);
+        n = receive_some(c, to);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -155,7 +210,7 @@ int mt_frame_conn_open(mt_loop *loop, const char *path, size_t max_in,
         return -ENOMEM;
     c->max_in = max_in;
     c->in.max = max_in + READ_BYTES;
-    c->out.max = QUEUE_MAX;
+    c->out = (mt_buf)MT_BUF_SECRET_INIT(QUEUE_MAX); // plans with their secrets go through it
     c->events = *events;
     c->data = data;
     c->io = mt_io_add(loop, fd, EPOLLIN, on_io, c);

@@ -21,5 +21,9 @@ int mt_frame_conn_open(mt_loop *loop, const char *path, size_t max_in,
 // Queues what is in b (and empties it). 0, or a negative errno when the queue is full: the caller
 // should close.
 int mt_frame_conn_send(mt_frame_conn *c, mt_buf *b);
+// In a frame callback: the next descriptor that came with a frame, now the caller's, or -1 where
+// there is none. Every frame that brings some must have all of them taken, or closed, in its
+// callback. Those that nobody takes are closed with the connection.
+int mt_frame_conn_take_fd(mt_frame_conn *c);
 size_t mt_frame_conn_queued(const mt_frame_conn *c); // bytes that the peer has not taken yet
 void mt_frame_conn_close(mt_frame_conn *c);          // accepts NULL; no more events

@@ -123,6 +123,40 @@ static int plan_lists(const mt_capsule_def *def, mt_arena *arena, mt_plan *plan,
     return 0;
 }
 
+static int plan_secret(mt_store *store, const mt_run *run, const mt_capsule_mount *from,
+                       mt_arena *arena, mt_plan_secret *ret, mt_err **err)
+{
+    _cleanup_buf_ mt_buf value = MT_BUF_SECRET_INIT(MT_SECRET_MAX);
+    char *copy;
+
+    ret->mount_name = mt_arena_strdup(arena, from->mount_name);
+    if (!ret->mount_name)
+        return mt_fail_oom(err);
+    if (mt_store_secret_open(store, run->namespace_id, from->name, &value, err) < 0)
+        return -1;
+    copy = mt_arena_strndup(arena, mt_buf_str(&value), value.len);
+    if (!copy)
+        return mt_fail_oom(err);
+    ret->value = (mt_str){copy, value.len};
+    return 0;
+}
+
+static int plan_secrets(mt_store *store, const mt_run *run, const mt_capsule_def *def,
+                        mt_arena *arena, mt_plan *plan, mt_err **err)
+{
+    plan->secrets = mt_arena_array_of(arena, mt_plan_secret, def->secret_count + 1);
+    if (!plan->secrets)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < def->secret_count; i++) {
+        plan->secret_count = (uint32_t)i + 1;
+        if (plan_secret(store, run, &def->secrets[i], arena, &plan->secrets[i], err) < 0) {
+            mt_plan_forget(plan);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int mt_run_plan(mt_store *store, const mt_run *run, const mt_mtr_server *server, mt_arena *arena,
                 mt_plan *ret, mt_err **err)
 {
@@ -148,15 +182,13 @@ int mt_run_plan(mt_store *store, const mt_run *run, const mt_mtr_server *server,
                              "capsule '%s' asks for packages, which this version cannot install "
                              "yet: use an image that has them",
                              run->capsule);
-    if (def.secret_count)
-        return mt_fail_field(err, MT_E_NOT_SUPPORTED, "secrets",
-                             "capsule '%s' mounts secrets, which this version cannot do yet",
-                             run->capsule);
     plan.auto_terminate = def.auto_terminate;
     plan.limits = mt_run_limits(&def, server);
     plan.network = def.network_internet ? MT_NETWORK_INTERNET : MT_NETWORK_NONE;
+    // Secrets last: nothing fails after it while the plan holds their values.
     if (plan_mounts(store, run, &def, arena, &plan, err) < 0 ||
-        plan_startup(&def, arena, &plan, err) < 0 || plan_lists(&def, arena, &plan, err) < 0)
+        plan_startup(&def, arena, &plan, err) < 0 || plan_lists(&def, arena, &plan, err) < 0 ||
+        plan_secrets(store, run, &def, arena, &plan, err) < 0)
         return -1;
     *ret = plan;
     return 0;

@@ -17,6 +17,8 @@ struct start {
     mt_plan_limits limits;
     int64_t deadline_ns;
     mt_buf plan;
+    uint32_t vfs_count;
+    char vfs[MT_PLAN_MOUNTS_MAX][MT_ID_TEXT];
 };
 
 static void start_posted(void *data)
@@ -31,6 +33,8 @@ static void start_posted(void *data)
         return;
     }
     l->plan = s->plan;
+    for (uint32_t i = 0; i < s->vfs_count; i++)
+        mt_vfs_watch_join(s->runs->watch, s->id, s->vfs[i]);
     mt_timer_at(l->timer, s->deadline_ns);
     if (s->runs->runner)
         runs_send_start(l);
@@ -46,8 +50,11 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
     s->runs = runs;
     s->limits = plan->limits;
     s->deadline_ns = plan->deadline_ns;
-    s->plan.max = MT_FRAME_RUNNER_MAX;
+    s->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
+    s->vfs_count = MT_MIN(plan->mount_count, (uint32_t)MT_PLAN_MOUNTS_MAX);
+    for (uint32_t i = 0; i < s->vfs_count; i++)
+        (void)snprintf(s->vfs[i], sizeof(s->vfs[i]), "%s", plan->mounts[i].vfs_id);
     if (mt_plan_encode(plan, &s->plan, err) < 0 ||
         (mt_loop_post(runs->options.loop, start_posted, s) < 0 && mt_fail_oom(err) < 0)) {
         mt_buf_done(&s->plan);
@@ -60,7 +67,7 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
 struct stop {
     mt_runs *runs;
     char id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
+    char by[MT_STORE_BY];
 };
 
 static void terminate_posted(void *data)
@@ -72,7 +79,7 @@ static void terminate_posted(void *data)
         if (!l->by[0])
             memcpy(l->by, s->by, sizeof(l->by));
         if (l->state == NEW) {
-            char sentence[MT_STORE_NAME + 16];
+            char sentence[MT_STORE_BY + 16];
 
             (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
             runs_end_here(l, MT_END_TERMINATED, sentence);
@@ -173,7 +180,7 @@ int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *recor
 struct cancel {
     mt_runs *runs;
     char run_id[MT_ID_TEXT], id[MT_ID_TEXT];
-    char by[MT_STORE_NAME];
+    char by[MT_STORE_BY];
     int64_t number;
 };
 

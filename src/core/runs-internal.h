@@ -8,6 +8,7 @@
 #include "capsule/journal.h"
 #include "core/frame-conn.h"
 #include "core/run-commands.h"
+#include "core/vfs-watch.h"
 
 #include <pthread.h>
 
@@ -23,11 +24,12 @@ typedef struct live {
     uint32_t tag; // of the START or SWEEP under way
     mt_buf plan;  // the START frame, until the runner has it
     mt_plan_limits limits;
-    uint64_t stored;        // number of the last record that the store has (or is being given)
-    mt_buf phases;          // JSON list without its brackets
-    char by[MT_STORE_NAME]; // who asked for its end; "" when nobody
+    uint64_t stored;      // number of the last record that the store has (or is being given)
+    mt_buf phases;        // JSON list without its brackets
+    char by[MT_STORE_BY]; // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending; // the `ended` record is on its way to the store
+    bool shut;   // its end has begun: it is signed in no more
     mt_command_feed feed;
     int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
     // A command's output is being read for its record: what the journal tells after it waits here,
@@ -36,6 +38,7 @@ typedef struct live {
     uint64_t reading_seq;
     mt_buf held;
     int tries;
+    int starts; // how often the runner was sent it
     mt_frame_conn *conn;
     mt_timer *timer; // next try, or the deadline of a start that the runner never took
 } live;
@@ -44,6 +47,7 @@ struct mt_runs {
     mt_runs_options options;
     char *runner_socket;
     mt_tail_reader *tails;
+    mt_vfs_watch *watch;
     live *buckets[RUNS_BUCKETS];
     mt_frame_conn *runner;
     mt_timer *runner_timer;
@@ -59,6 +63,7 @@ struct mt_runs {
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
     uint64_t memory_cap, disk_cap; // 0: not known yet
+    uint64_t disk_free; // of the scratch disk; the runner tells when it crosses the floor
 };
 
 // The loop's thread alone.
@@ -70,3 +75,8 @@ void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_ask_info(mt_runs *runs);
+// runs-disk.c: what runs write into file systems.
+int runs_watch_disk(mt_runs *runs, mt_err **err);
+void runs_told_usage(live *l, const mt_frame *frame);
+// Of a run whose plan is not at hand.
+void runs_watch_mounts(live *l, const mt_run *run, const mt_capsule_def *def);

@@ -4,6 +4,7 @@
 #include "core/runs-internal.h"
 
 #include "base/clock.h"
+#include "capsule/scratch.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -14,8 +15,6 @@ enum {
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
 
-#define DISK_FLOOR_BYTES ((uint64_t)2 << 30)
-
 // Runs under way must be able to end and be told: no new ones when the disk is nearly full.
 static int check_disk_floor(mt_runs *runs, mt_err **err)
 {
@@ -25,7 +24,7 @@ static int check_disk_floor(mt_runs *runs, mt_err **err)
     if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
         return 0;
     free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-    floor = MT_MIN((uint64_t)st.f_blocks * st.f_frsize / 20, DISK_FLOOR_BYTES);
+    floor = mt_disk_floor((uint64_t)st.f_blocks * st.f_frsize);
     if (free_bytes >= floor)
         return 0;
     return mt_fail(err, MT_E_DISK_FULL,
@@ -61,6 +60,7 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
 
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
 {
+    char size[MT_SIZE_TEXT];
     int r = 0;
 
     if (check_disk_floor(runs, err) < 0)
@@ -76,6 +76,12 @@ int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
                     "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
                     "they may use together): give capsules less by limits.memory",
                     (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
+    else if (runs->disk_free < 2 * mt_scratch_floor(runs->disk_cap))
+        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                    "only %llu MiB of the scratch disk (%s) are free: what is left is for the runs "
+                    "that live",
+                    (unsigned long long)(runs->disk_free >> 20),
+                    mt_size_format((int64_t)runs->disk_cap, size));
     else if (runs->disk_cap &&
              runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
              runs->promised_runs > 0)

@@ -18,7 +18,9 @@
 enum {
     RUNNER_RETRY_MS = 200,
     FOLLOW_RETRY_MS = 100,
-    FOLLOW_TRIES = 3, // then the runner is asked to sweep
+    FOLLOW_TRIES = 3,   // then the runner is asked to sweep
+    STARTS_MAX = 5,     // of a run that never begins
+    PATIENT_TRIES = 20, // then less often
     APPLY_RETRY_MS = 1000,
     TAIL_AT_ONCE = 8192, // longer output is read on a thread of its own
     HELD_BYTES = 64 << 20,
@@ -69,7 +71,7 @@ live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     l->runs = runs;
     l->limits = *limits;
-    l->plan.max = MT_FRAME_RUNNER_MAX;
+    l->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     l->phases.max = 16384;
     l->held.max = HELD_BYTES;
     l->feed.behind = true;
@@ -85,6 +87,7 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
     mt_buf_done(&l->plan);
@@ -139,12 +142,24 @@ static void on_stored(int result, const mt_err *err, void *data)
         free(a); // out of memory: the next restart reads the journal
 }
 
+// Before anybody can be told that the run has ended.
+static void shut_door(live *l)
+{
+    const mt_runs_options *o = &l->runs->options;
+
+    if (!l->shut && o->close_door)
+        o->close_door(l->id, o->doors);
+    l->shut = true;
+}
+
 static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
     struct applied *a = calloc(1, sizeof(*a));
 
+    if (change->ended)
+        shut_door(l);
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -401,6 +416,9 @@ static void take_record(live *l, const mt_record *r, bool here)
 
 static void on_record(live *l, const mt_record *r)
 {
+    // At once, also while other records wait.
+    if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
+        shut_door(l);
     if (!l->reading)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
@@ -448,11 +466,19 @@ static void sweep(live *l)
     send_runner(l->runs, &b); // without a runner: sent when it is back
 }
 
+static bool has_folder(mt_runs *runs, const char *id);
+static void start_again(live *l);
+
 static void swept(live *l)
 {
     // What is being read now comes first; then this is found out again.
     if (l->reading || l->ending || read_journal(l))
         return;
+    // The runner was killed before anything of it had begun, and has removed what there was.
+    if (l->stored == 0 && l->starts < STARTS_MAX && !has_folder(l->runs, l->id)) {
+        start_again(l);
+        return;
+    }
     runs_end_here(l, MT_END_SUPERVISOR_LOST,
                   "the run's supervisor is gone and its journal does not say how the run ended");
 }
@@ -467,13 +493,28 @@ static void follow_failed(live *l)
         sweep(l);
 }
 
+// The first such frame brings the very socket that all later ones bring.
+static void on_api(live *l, const mt_frame *frame)
+{
+    const mt_runs_options *o = &l->runs->options;
+    _cleanup_close_ int fd = mt_frame_conn_take_fd(l->conn);
+    uint32_t base;
+
+    if (fd >= 0 && !l->shut && o->open_door && mt_get_api(frame, &base) == 0)
+        o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
 
-    if (frame->type == MT_FRAME_RECORD &&
-        mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
+    if (frame->type == MT_FRAME_API)
+        on_api(l, frame);
+    else if (frame->type == MT_FRAME_USAGE)
+        runs_told_usage(l, frame);
+    else if (frame->type == MT_FRAME_RECORD &&
+             mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
 }
 
@@ -562,9 +603,10 @@ static void follow(live *l)
 
 void runs_send_start(live *l)
 {
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_RUNNER_MAX);
+    _cleanup_buf_ mt_buf b = MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
 
     l->state = SENT;
+    l->starts++;
     l->tag = ++l->runs->next_tag;
     (void)mt_put_start(&b, l->tag, (mt_str){mt_buf_str(&l->plan), l->plan.len});
     send_runner(l->runs, &b);
@@ -604,7 +646,10 @@ static void on_failed(mt_runs *runs, const mt_frame *frame)
 
     if (!l || mt_get_failed(frame, &code, &sentence) < 0)
         return;
-    if (l->state == SWEEPING) {
+    if (l->state == SWEEPING && code == MT_E_CONFLICT) {
+        l->state = FOLLOWED; // somebody lives: he is asked again
+        mt_timer_in_ms(l->timer, ++l->tries < PATIENT_TRIES ? FOLLOW_RETRY_MS : APPLY_RETRY_MS);
+    } else if (l->state == SWEEPING) {
         swept(l);
     } else if (code == MT_E_ALREADY_EXISTS) {
         follow(l); // the runner took it before a restart of this server
@@ -628,6 +673,7 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     runs->info_answered = runs->info_asked;
     runs->memory_cap = info.memory_cap_bytes;
     runs->disk_cap = info.scratch_bytes;
+    runs->disk_free = info.scratch_free_bytes;
     (void)pthread_cond_broadcast(&runs->info_changed);
     (void)pthread_mutex_unlock(&runs->lock);
 }
@@ -656,7 +702,7 @@ static void on_runner_frame(const mt_frame *frame, void *data)
             follow(l);
         } else if (frame->type == MT_FRAME_SWEPT) {
             swept(l);
-        } else if (!l->conn) {
+        } else if (!l->conn && l->state >= FOLLOWED) { // else its START is still on its way
             swept(l);
         }
         break;
@@ -739,7 +785,8 @@ int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err)
         mt_runs_free(runs);
         return mt_fail_oom(err);
     }
-    if (mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
+    if (runs_watch_disk(runs, err) < 0 ||
+        mt_tail_reader_new(options->loop, options->runs_dirfd, &runs->tails, err) < 0) {
         mt_runs_free(runs);
         return -1;
     }
@@ -756,6 +803,7 @@ void mt_runs_free(mt_runs *runs)
     for (size_t i = 0; i < RUNS_BUCKETS; i++)
         while (runs->buckets[i])
             forget(runs->buckets[i]);
+    mt_vfs_watch_free(runs->watch);
     mt_frame_conn_close(runs->runner);
     mt_timer_free(runs->runner_timer);
     mt_buf_done(&runs->info);
@@ -784,10 +832,40 @@ static void replan(live *l, const mt_run *run, const mt_capsule_def *def)
     else if (mt_run_plan(o->store, run, o->limits, arena, &plan, &err) == 0 &&
              mt_runs_fit(l->runs, def, &plan.limits, &err) == 0)
         (void)mt_plan_encode(&plan, &l->plan, &err);
+    mt_plan_forget(&plan);
     if (err)
         runs_end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
     else
         mt_timer_at(l->timer, plan.deadline_ns);
+}
+
+// As if it had never been sent: with the time that it has left.
+static void start_again(live *l)
+{
+    _cleanup_capsule_def_ mt_capsule_def def = MT_CAPSULE_DEF_INIT;
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_free_ char *stopped = NULL;
+    mt_run run = {0};
+
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    l->state = NEW;
+    l->tries = 0;
+    if (l->by[0]) {
+        stopped = mt_asprintf("stopped by %s", l->by);
+        runs_end_here(l, MT_END_TERMINATED, stopped ? stopped : "stopped");
+        return;
+    }
+    mt_log(MT_LOG_WARNING, "a run had not begun when the runner died: it is sent again",
+           {"run", l->id});
+    mt_buf_clear(&l->plan);
+    if (mt_store_run_get(l->runs->options.store, NULL, l->id, &run, &err) < 0 ||
+        mt_run_definition(&run, l->runs->options.limits, &def, &err) < 0)
+        runs_end_here(l, MT_END_START_FAILED, mt_err_sentence(err));
+    else
+        replan(l, &run, &def);
+    mt_run_done(&run);
+    if (!l->ending && l->runs->runner)
+        runs_send_start(l);
 }
 
 int mt_runs_adopt(mt_runs *runs, mt_err **err)
@@ -816,6 +894,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         runs->promised_runs++;
         runs->promised_memory += limits.memory_bytes;
         runs->promised_disk += limits.disk_bytes;
+        runs_watch_mounts(l, run, &def);
         if (has_folder(runs, run->id))
             follow(l);
         else
@@ -828,5 +907,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         mt_log(MT_LOG_INFO, "taking up live runs", {"runs", count});
     }
     mt_run_list_done(&list);
-    return 0;
+    // What a journal has told of a run's end holds before anybody is served: keys that were made
+    // inside it, above all, are refused.
+    return mt_store_settle(runs->options.store, err);
 }

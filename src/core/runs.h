@@ -21,8 +21,15 @@ typedef struct mt_runs_options {
     mt_store *store;
     const char *runner_socket;
     int runs_dirfd; // STATE/runs; stays the caller's
+    int vfs_dirfd;  // STATE/vfs, likewise
     const mt_mtr_server *limits;
     int64_t max_live_runs;
+    // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
+    // and does not once the run's end has begun, which close_door tells (also of runs that had
+    // none). On the loop's thread; both may be NULL.
+    void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
+    void (*close_door)(const char *run_id, void *doors);
+    void *doors;
 } mt_runs_options;
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
@@ -40,6 +47,9 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
 // promised here is given back by mt_runs_release() (the start failed) or when the run ends.
 int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err);
 void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
+
+// Refuses (diskFull) a file system that holds more than its limit after runs have filled it.
+int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);
 
 // Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
 int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);

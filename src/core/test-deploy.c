@@ -236,8 +236,8 @@ static void test_references(void)
     expect(
         &empty, false,
         PROJECT("capsules/x.mtr", "secrets = [{ secret = @ref(\"k\"), mountName = \"d\" }]"),
-        "capsules/x.mtr:1:23 no secret 'k' in namespace 'plays' [secrets have to exist before the "
-        "deploy]");
+        "capsules/x.mtr:1:23 no secret 'k' in namespace 'plays' [create it first: mt secret-create "
+        "k]");
     expect(&empty, false, PROJECT("agents/a.mtr", "model = @ref(\"deepseek.v4\")\nprompt = \"x\""),
            "warning agents/a.mtr:1:9 this server has no key for 'deepseek' yet: agent 'a' can be "
            "deployed, but not asked");

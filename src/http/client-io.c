@@ -124,6 +124,8 @@ static int connect_unix(mt_http_wire_ *w, const char *path, int64_t until_ns, mt
                        path, sizeof(un.sun_path) - 1);
     memcpy(un.sun_path, path, strlen(path));
     r = try_connect(w, (const struct sockaddr *)&un, sizeof(un), until_ns);
+    if (r == -EACCES)
+        return mt_fail(err, MT_E_FORBIDDEN, "this user may not use the socket %s", path);
     return r < 0 ? unreachable(r, path, err) : 0;
 }
 

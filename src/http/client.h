@@ -6,7 +6,8 @@
 // Errors: unreachable (no connection, time-out, or cut where repeating is harmless), outcomeUnknown
 // (the connection broke after a request that may change something was sent and before its answer
 // was whole), badRequest (arguments), tooLarge (a collected answer over its limit), io (the
-// caller's own callback failed; its error is kept), internal (the answer was not HTTP).
+// caller's own callback failed; its error is kept), internal (the answer was not HTTP), forbidden
+// (a Unix socket that is not open to this user).
 #pragma once
 
 #include "base/buf.h"

@@ -36,7 +36,7 @@ mt_http_x *mt_http_conn_new_(mt_http_server *server, int fd, const mt_http_peer 
                      .armed_ns = NEVER,
                      .first = true,
                      .file = -1,
-                     .in = MT_BUF_INIT(SIZE_MAX / 4),
+                     .in = MT_BUF_SECRET_INIT(SIZE_MAX / 4),
                      .out = MT_BUF_INIT(SIZE_MAX / 4)};
     x->interest = EPOLLIN | EPOLLRDHUP;
     x->read_ns = mt_boottime_ns();
@@ -384,15 +384,19 @@ static void read_once(mt_http_x *x)
 {
     // What a client sends ahead is kept while its first request is answered: not much of it.
     size_t most = x->state == MT_HTTP_S_HEAD ? MT_HTTP_READ_HEAD_BYTES : MT_HTTP_READ_BYTES;
+    bool streams = x->body_fn != NULL;
     char *scratch = x->server->scratch;
     ssize_t n = recv(x->fd, scratch, most, MSG_DONTWAIT);
 
-    if (n > 0)
+    if (n > 0) {
         received(x, scratch, (size_t)n);
-    else if (n == 0)
+        if (!streams) // a key or a secret does not stay here; files are no secrets
+            explicit_bzero(scratch, (size_t)n);
+    } else if (n == 0) {
         at_eof(x);
-    else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
         x->broken = true;
+    }
 }
 
 static void hung_up(mt_http_x *x, uint32_t events)

@@ -135,7 +135,7 @@ int mt_http_request_make_(const mt_http_head *h, const char *data, size_t max_pa
     if (!r)
         return -ENOMEM;
     atomic_init(&r->refs, 1);
-    r->body = (mt_buf)MT_BUF_INIT(SIZE_MAX / 4); // the connection counts
+    r->body = (mt_buf)MT_BUF_SECRET_INIT(SIZE_MAX / 4); // the connection counts
     r->method = h->method;
     r->framing = h->framing;
     r->content_length = h->content_length;

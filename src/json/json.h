@@ -61,6 +61,9 @@ MT_MUST_USE int mt_json_parse_at(const char *data, size_t len, const mt_json_lim
 
 mt_json *mt_json_ref(const mt_json *v); // returns v; accepts NULL
 mt_json *mt_json_unref(mt_json *v);     // returns NULL; accepts NULL
+// Overwrites the texts of all strings in v that nobody else has: for what may hold secrets, before
+// the last unref. NULL is fine.
+void mt_json_wipe(mt_json *v);
 MT_DEFINE_CLEANUP(mt_json_unref, mt_json *)
 #define _cleanup_json_ _cleanup_(mt_json_unref_p)
 

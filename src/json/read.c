@@ -369,6 +369,7 @@ int mt_json_parse_at(const char *data, size_t len, const mt_json_limits *limits,
     (void)mt_json_unref(r.name);
     if (result < 0) {
         *ret_place = place_of(&r);
+        mt_json_wipe(r.root); // whatever it was to become
         (void)mt_json_unref(r.root);
         return -1;
     }

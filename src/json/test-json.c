@@ -632,8 +632,29 @@ static void test_threads(void)
     (void)mt_json_unref(v);
 }
 
+static void test_wipe(void)
+{
+    static const char text[] =
+        "{\"a\":\"secret\",\"b\":[\"secret\",{\"c\":\"secret\"},[]],\"n\":1.5}";
+    _cleanup_json_ mt_json *v = NULL, *held = NULL;
+    mt_str a, b, c;
+
+    CHECK_INT(mt_json_parse(text, strlen(text), NULL, &v, NULL), 0);
+    a = mt_json_str(mt_json_get(v, "a"));
+    b = mt_json_str(mt_json_at(mt_json_get(v, "b"), 0));
+    held = mt_json_ref(mt_json_get(mt_json_at(mt_json_get(v, "b"), 1), "c"));
+    c = mt_json_str(held);
+    mt_json_wipe(v);
+    CHECK(a.data[0] == 0 && a.data[5] == 0 && b.data[0] == 0 && b.data[5] == 0);
+    CHECK(mt_str_eq(c, "secret")); // somebody else has it
+    CHECK_INT(mt_json_count(v), 3);
+    mt_json_wipe(NULL);
+    mt_json_wipe(held);
+}
+
 int main(void)
 {
+    test_wipe();
     test_accepted();
     test_refused();
     test_cut();

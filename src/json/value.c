@@ -67,6 +67,47 @@ mt_json *mt_json_unref(mt_json *v)
     return NULL;
 }
 
+// Nobody else's: a text is overwritten, a container is to be entered.
+static json_box *wipe_one(mt_json *v)
+{
+    if (!v || v->constant || __atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) != 1)
+        return NULL;
+    if (json_is_box(v))
+        return json_box_of(v);
+    if (v->kind == MT_JSON_STRING)
+        explicit_bzero(json_text_of(v)->data, json_text_of(v)->len);
+    return NULL;
+}
+
+void mt_json_wipe(mt_json *v)
+{
+    struct {
+        json_box *box;
+        size_t next;
+    } stack[MT_JSON_DEPTH_MAX + 1]; // its first `depth` are set
+    json_box *box = wipe_one(v);
+    size_t depth = 0;
+
+    while (box || depth > 0) {
+        bool object;
+        size_t i;
+
+        if (box) {
+            stack[depth].box = box;
+            stack[depth++].next = 0;
+        }
+        i = stack[depth - 1].next++;
+        box = stack[depth - 1].box;
+        object = box->head.kind == MT_JSON_OBJECT;
+        if (i == box->count) {
+            depth--;
+            box = NULL;
+        } else {
+            box = wipe_one(object ? box->members[i].value : box->items[i]);
+        }
+    }
+}
+
 // --- names of an object ---
 
 static uint64_t hash_key[2];

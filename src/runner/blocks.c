@@ -89,18 +89,20 @@ static int open_lock(blocks *b, uint32_t number)
     return fd;
 }
 
-static bool held_by_us(const blocks *b, uint32_t number)
+static void mark_ours(const blocks *b, bool ours[MT_BLOCK_COUNT])
 {
     for (const run *u = b->r->runs; u; u = u->next)
-        if (u->block == (int)number)
-            return true;
-    return false;
+        if (u->block >= 0 && u->block < MT_BLOCK_COUNT)
+            ours[u->block] = true;
 }
 
 int blocks_take(blocks *b, const char *run_id, uint32_t *ret_number, int *ret_lock_fd, mt_err **err)
 {
+    bool ours[MT_BLOCK_COUNT] = {false};
+
+    mark_ours(b, ours);
     for (uint32_t n = 0; n < MT_BLOCK_COUNT; n++) {
-        int fd = held_by_us(b, n) ? -EWOULDBLOCK : open_lock(b, n);
+        int fd = ours[n] ? -EWOULDBLOCK : open_lock(b, n);
 
         if (fd == -EWOULDBLOCK)
             continue;

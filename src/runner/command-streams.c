@@ -25,8 +25,10 @@ static void keep(command_stream *s, size_t len)
 {
     _cleanup_free_ char *text = NULL;
     const commands_host *h = &s->c->of->host;
+    uint64_t before = spool_held(&s->spool);
 
     spool_add(&s->spool, read_buffer, len);
+    room_grew(s->c->of, &s->spool, before);
     if (!s->spool.error || s->noted)
         return;
     s->noted = true;

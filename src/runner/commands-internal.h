@@ -51,8 +51,19 @@ struct command {
     uint64_t oom_before, pids_before;
 };
 
+// spool-room.c
+typedef struct spool_room {
+    uint64_t held;           // by all spools of the run
+    uint64_t next;           // nothing is done before so much is held
+    struct spool_left *left; // those that nothing is written to any more, the oldest first
+    size_t first, count, size;
+    size_t shrunk; // all before it keep no more than their records need
+    bool stuck;
+} spool_room;
+
 struct commands {
     commands_host host;
+    spool_room room;
     bool is_open;
     bool aborted;
     bool moving;  // the queue is being moved: not again from inside
@@ -83,6 +94,11 @@ bool command_streams_finish(command *c);
 void command_input_close(command *c);
 void command_streams_close(command *c);
 void command_streams_ended(command *c); // in commands.c: both of an ended command are at their end
+
+// spool-room.c: how much the spools of a run take together.
+void room_grew(commands *cs, const spool *s, uint64_t before); // before: what it held
+void room_left(commands *cs, const spool *s);                  // nothing is written to it any more
+void room_done(commands *cs);
 
 // seen.c: ids that were taken, for good
 typedef struct seen seen;

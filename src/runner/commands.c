@@ -76,6 +76,7 @@ void commands_free(commands *cs)
     free_list(cs->live);
     seen_free(cs->seen);
     free(cs->left);
+    room_done(cs);
     mt_close_fd(&cs->out_dir_fd);
     free(cs);
 }
@@ -170,6 +171,8 @@ static void forget(command *c)
 {
     unlink_live(c);
     c->of->ended--;
+    for (size_t i = 0; i < MT_ARRAY_SIZE(c->streams); i++)
+        room_left(c->of, &c->streams[i].spool);
     if (c->has_group)
         remove_group(c->of, c->number);
     command_free(c);
@@ -265,6 +268,26 @@ static uint32_t limits_met(const command *c, const mt_cgroup_counters *now, int 
     return met;
 }
 
+// Of one that has failed by itself: a program that meets a limit often just leaves.
+static void explain_limits(const command *c, uint32_t met, mt_buf *why)
+{
+    const mt_plan_limits *limits = c->of->host.limits;
+
+    if (met & MT_LIMIT_MEMORY) {
+        (void)mt_buf_adds(why, "the run met its limit of memory (");
+        add_limit(why, limits->memory_bytes);
+        (void)mt_buf_addc(why, ')');
+    }
+    if (met & MT_LIMIT_PIDS)
+        (void)mt_buf_addf(why, "%sthe run met its limit of processes (%u)", why->len ? "; " : "",
+                          limits->pids);
+    if (met & MT_LIMIT_DISK) {
+        (void)mt_buf_addf(why, "%sthe run met its limit of disk (", why->len ? "; " : "");
+        add_limit(why, limits->disk_bytes);
+        (void)mt_buf_addc(why, ')');
+    }
+}
+
 static void explain_stop(const command *c, mt_command_ended *e, mt_buf *why)
 {
     // What a process returns on SIGTERM is not believed: it may be 0.
@@ -302,6 +325,8 @@ static void finish(command *c)
         e.reason = MT_END_SIGNALED;
         e.signal = (uint32_t)WTERMSIG(c->status);
         (void)mt_buf_addf(&why, "killed by signal %d", WTERMSIG(c->status));
+    } else if (code != 0) {
+        explain_limits(c, e.limits_reached, &why);
     }
     over(c, &e, mt_buf_str(&why));
 }
@@ -510,7 +535,8 @@ static void move_queue(commands *cs)
         return;
     cs->moving = true;
     while (cs->is_open && !cs->aborted && !cs->blocked && cs->queue &&
-           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX))) {
+           (cs->running == 0 || (cs->running < RUNNING_MAX && cs->bytes < BYTES_MAX)) &&
+           cs->host.may_ask(cs->host.data)) {
         command *c = cs->queue;
 
         unlink_queued(c);
@@ -631,6 +657,11 @@ void commands_cancel(commands *cs, const char *id, mt_str by)
 void commands_open(commands *cs)
 {
     cs->is_open = true;
+    move_queue(cs);
+}
+
+void commands_go_on(commands *cs)
+{
     move_queue(cs);
 }
 

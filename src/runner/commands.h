@@ -39,6 +39,8 @@ typedef struct commands_host {
     uint32_t first_group; // groups (and tokens) from this number on are the module's
     const mt_plan_limits *limits;
     int disk_usage_fd; // for mt_scratch_met()
+    // Whether mt-init may be asked now. Where not, commands_go_on() is called when it may.
+    bool (*may_ask)(void *data);
     // Asks mt-init; a failure's sentence goes into the command's details.
     int (*request)(void *data, const commands_request *what, mt_err **err);
     // The sentence for a FAILED reply.
@@ -55,7 +57,8 @@ void commands_free(commands *cs);                  // accepts NULL
 // The payload of an EXEC frame: 0 (taken, or dropped as its id was seen), -1 when it is malformed.
 int commands_take(commands *cs, const void *data, size_t len);
 void commands_cancel(commands *cs, const char *id, mt_str by);
-void commands_open(commands *cs); // the run is ready: the queue begins to move
+void commands_open(commands *cs);  // the run is ready: the queue begins to move
+void commands_go_on(commands *cs); // mt-init may be asked again
 // A reply of mt-init about a token of first_group or above. It is not trusted: what it says of
 // commands that do not run is passed over.
 void commands_reply(commands *cs, const mt_init_reply *r);

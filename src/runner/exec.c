@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 // A file of the capsule, which is hostile: no link, no other mount, no device, FIFO or endless
@@ -67,23 +66,6 @@ static int sealed_memfd(const char *name, const mt_buf *data)
     return fd;
 }
 
-static int send_request(int socket, const mt_init_request *req, const int *fds, size_t count)
-{
-    char control[CMSG_SPACE(sizeof(int) * MT_INIT_FDS_MAX)] __attribute__((aligned(8))) = {0};
-    struct iovec vec = {(void *)(uintptr_t)req, sizeof(*req)};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int) * count);
-    memcpy(CMSG_DATA(c), fds, sizeof(int) * count);
-    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
 // block, streams, text, then the groups: their order is initwire.h's.
 static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
                       const mt_exec_block *block, mt_err **err)
@@ -115,7 +97,7 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
     if (strings < 0 || (block->text.len && text < 0))
         r = -ENOMEM;
     else
-        r = send_request(s->machine.control_fd, req, fds, count);
+        r = sup_ask(s, what->group, req, fds, count);
     for (int i = 0; i < joins; i++)
         mt_close_fd(&groups[i]);
     return r < 0 ? mt_fail_errno(err, r, "cannot reach the capsule's first process") : 0;
@@ -166,7 +148,10 @@ int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
     req.gid = user.gid;
     req.group_count = user.group_count;
     memcpy(req.groups, user.groups, sizeof(uint32_t) * user.group_count);
-    return send_block(s, what, &req, &block, err);
+    if (send_block(s, what, &req, &block, err) < 0)
+        return -1;
+    sup_views_touch(s);
+    return 0;
 }
 
 void sup_exec_failure(const supervisor *s, const char *user, const char *folder,

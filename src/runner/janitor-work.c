@@ -15,6 +15,7 @@
 enum { EMPTY_MS = 10000 };
 
 typedef struct story {
+    bool begun; // its supervisor has written something of its own
     bool ended, closed;
     char scratch[MT_PLACE_SIZE], cgroup[MT_PLACE_SIZE]; // names; "": none
     int block;
@@ -38,6 +39,7 @@ static int read_story(int folder_fd, story *ret)
     if (mt_journal_reader_new(fd, &reader, NULL) < 0)
         return -ENOMEM;
     while (mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+        ret->begun |= record.type != MT_REC_BOOT && record.type != MT_REC_RESOURCE_MADE;
         ret->ended |= record.type == MT_REC_ENDED;
         ret->closed |= record.type == MT_REC_CLOSED;
         if (record.type != MT_REC_RESOURCE_MADE)
@@ -108,6 +110,7 @@ static void write_end(int folder_fd, const story *s, lost_as lost, clean_result 
     }
     if (mt_journal_append(j, &closed, false, NULL) < 0)
         ret->result = -EIO;
+    mt_journal_give_room(j);
 }
 
 static int sweep_group(runner *r, const char *place)
@@ -140,7 +143,10 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
     if (s.scratch[0])
         (void)mt_scratch_drop(r->scratch, s.scratch);
     (void)unlinkat(folder, "sock", 0);
-    if (!s.closed)
+    ret.unbegun = lost == LOST_RUNNER && !s.begun;
+    if (ret.unbegun)
+        folder_remove(r, run_id);
+    else if (!s.closed)
         write_end(folder, &s, lost, &ret);
     return ret;
 }

@@ -13,7 +13,7 @@ void resources_init(mt_run_resources *s)
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = -1;
+    s->disk_usage_fd = s->mt_fd = s->cpuset_fd = -1;
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
@@ -46,7 +46,7 @@ static int compare_fds(const void *a, const void *b)
 // Closes every fd from 3 up that is not the run's.
 static void close_foreign(const mt_run_resources *s, int socket)
 {
-    int keep[16 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
+    int keep[32 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
         s->block_lock_fd,
         s->image_userns_fd,
         s->vfs_userns_fd,
@@ -58,10 +58,11 @@ static void close_foreign(const mt_run_resources *s, int socket)
         s->netns_fd,
         s->init_fd,
         s->dev_fd,
+        s->mt_fd,
         s->disk_usage_fd,
         s->journal ? mt_journal_fd(s->journal) : -1,
         socket};
-    size_t count = 14;
+    size_t count = 15;
     unsigned from = 3;
 
     for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
@@ -116,7 +117,7 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     mt_record record = {
         .type = MT_REC_RESOURCE_MADE,
@@ -133,6 +134,7 @@ MT_NORETURN static void supervise(runner *r, const mt_plan *p, mt_run_resources 
     (void)dup2(r->null_fd, 0);
     (void)dup2(r->null_fd, 1);
     close_foreign(s, socket);
+    server_wipe(r);
     if (!p)
         mt_supervisor_spare(s, socket);
     process_name(getpid(), name);
@@ -155,7 +157,7 @@ static pid_t fork_helper(runner *r)
     return r->helpers_fd < 0 ? fork() : mt_sys_clone3(&args);
 }
 
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket)
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     pid_t pid = fork_helper(r);
 

@@ -26,8 +26,11 @@ static const row BASE[] = {
     {"devices", mt_step_devices, "cannot set up /dev"},
     {"proc", mt_step_proc, "cannot set up /proc"},
     {"system", mt_step_sys, "cannot set up /sys"},
+    {"system", mt_step_views, "cannot make the files that tell of the machine"},
     {"users", mt_step_default_user, "cannot make the users of the capsule"},
     {"places", mt_step_places, "cannot make the files of the machine"},
+    {"places", mt_step_program, "cannot put mt into the capsule"},
+    {"places", mt_step_api, "cannot make the socket of the sign-in"},
     {"pivot", mt_step_pivot, "cannot change to the new root"},
     {"seal", mt_step_builder, "cannot start the process that completes the machine"},
     {"seal", mt_step_limits, "cannot set limits of the machine"},
@@ -39,6 +42,7 @@ static const row INIT = {"seal", mt_step_init, "cannot execute mt-init"};
 static const row IDENTITY[] = {
     {"mounts", mt_step_shm, "cannot set up /dev/shm"},
     {"mounts", mt_step_mounts, "cannot mount the file systems of the capsule"},
+    {"mounts", mt_step_secrets, "cannot mount the secrets of the capsule"},
     {"files", mt_step_files, "cannot write the files of the machine"},
     {"users", mt_step_users, "cannot make the users of the capsule"},
     {"names", mt_step_names, "cannot set the name of the machine"},
@@ -66,7 +70,7 @@ int mt_build_say(mt_build *b, const char *fmt, ...)
 
 static void report(const mt_build *b, const mt_machine_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
+    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8))) = {0};
     struct iovec vec = {(void *)(uintptr_t)m, sizeof(*m)};
     struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
     ssize_t n;
@@ -160,7 +164,7 @@ static size_t take_fds(struct msghdr *msg, int *fds, size_t max)
 
 static bool receive_identity(mt_build *b, mt_identity *id)
 {
-    char control[CMSG_SPACE(sizeof(int) * MT_PLAN_MOUNTS_MAX)] __attribute__((aligned(8)));
+    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))] __attribute__((aligned(8)));
     struct iovec vec = {id, sizeof(*id)};
     struct msghdr msg = {.msg_iov = &vec,
                          .msg_iovlen = 1,
@@ -171,8 +175,8 @@ static bool receive_identity(mt_build *b, mt_identity *id)
     do {
         n = recvmsg(b->report_fd, &msg, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(*id) &&
-           take_fds(&msg, b->vfs_fds, MT_PLAN_MOUNTS_MAX) == id->mount_count;
+    return n == (ssize_t)sizeof(*id) && take_fds(&msg, b->vfs_fds, MT_ARRAY_SIZE(b->vfs_fds)) ==
+                                            id->mount_count + id->has_secrets;
 }
 
 // The control socket above all: its end is the end of mt-init.
@@ -287,13 +291,17 @@ void mt_machine_child(const mt_run_resources *res, const mt_machine_parts *parts
                   .control_fd = move_up(parts->control_fd),
                   .root_fd = -1,
                   .mounts_fd = -1,
+                  .api_fd = -1,
                   .shm_fd = -1,
+                  .meminfo_fd = -1,
+                  .cpus_fd = -1,
                   .done = {.kind = MT_REPORT_ROOT}};
 
     if (b.report_fd < 0 || b.control_fd < 0)
         _exit(1);
     wait_for_go(&b);
     perform(&b, BASE, MT_ARRAY_SIZE(BASE));
-    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd}, 2);
+    report(&b, &b.done, (const int[]){b.root_fd, b.mounts_fd, b.meminfo_fd, b.cpus_fd, b.api_fd},
+           b.api_fd < 0 ? MT_REPORT_FDS - 1 : MT_REPORT_FDS);
     fail(&b, &INIT, -INIT.perform(&b));
 }

@@ -24,6 +24,14 @@ int mt_step_mounts(mt_build *b)
     return 0;
 }
 
+int mt_step_secrets(mt_build *b)
+{
+    if (!b->id->has_secrets)
+        return 0;
+    mt_build_detail(b, "/mnt/secrets");
+    return mt_build_attach(b, MT_TAKE_FD(b->vfs_fds[b->id->mount_count]), "mnt/secrets");
+}
+
 // Whether the file is there with that content: it need not be copied up then.
 static bool has_content(const mt_build *b, const char *path, const char *text)
 {

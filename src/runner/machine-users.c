@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "capsule/exec.h"
+#include "capsule/idmap.h"
 #include "capsule/syscalls.h"
 #include "runner/machine-internal.h"
 
@@ -17,7 +18,6 @@
 enum {
     FIRST_UID = 1001,
     LAST_UID = 59999, // where Debian's own range for people ends
-    MAITENTO_UID = 1000,
     SKEL_DEPTH_MAX = 4,
     SKEL_FILES_MAX = 256,
     SKEL_BYTES_MAX = 1 << 20, // of one file
@@ -245,11 +245,11 @@ static int check_default_user(mt_build *b, const accounts *a)
 
     if (mt_exec_find_user((mt_str){mt_buf_str(&a->passwd), a->passwd.len}, MT_STR(""), "maitento",
                           &u, NULL) < 0 ||
-        u.uid != MAITENTO_UID || u.gid != MAITENTO_UID)
+        u.uid != MT_MAITENTO_UID || u.gid != MT_MAITENTO_UID)
         return mt_build_say(b,
                             "the image has no user 'maitento' with uid and gid %d: build it "
                             "again with mt-image",
-                            MAITENTO_UID);
+                            MT_MAITENTO_UID);
     return 0;
 }
 

@@ -22,8 +22,12 @@
 
 static void parts_init(mt_machine_parts *p)
 {
-    *p = (mt_machine_parts){
-        .birth_fd = -1, .scratch_fd = -1, .dev_fd = -1, .report_fd = -1, .control_fd = -1};
+    *p = (mt_machine_parts){.birth_fd = -1,
+                            .scratch_fd = -1,
+                            .dev_fd = -1,
+                            .mt_fd = -1,
+                            .report_fd = -1,
+                            .control_fd = -1};
 }
 
 static void parts_done(mt_machine_parts *p)
@@ -37,6 +41,7 @@ static void parts_done(mt_machine_parts *p)
     mt_close_fd(&p->birth_fd);
     mt_close_fd(&p->scratch_fd);
     mt_close_fd(&p->dev_fd);
+    mt_close_fd(&p->mt_fd);
     mt_close_fd(&p->report_fd);
     mt_close_fd(&p->control_fd);
 }
@@ -75,6 +80,19 @@ static int prepare_devices(mt_machine_parts *p, const mt_run_resources *res, mt_
         return 0;
     if (mt_idmap_mount(res->dev_fd, "", -1, attrs, &p->dev_fd, err) < 0)
         return mt_wrap(err, "preparing /dev");
+    return 0;
+}
+
+// The same for mt. Its file system is read-only by itself, so it matters only to ls(1) whose it is.
+static int prepare_program(mt_machine_parts *p, const mt_run_resources *res, mt_err **err)
+{
+    const uint64_t attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    if (res->mt_fd < 0 ||
+        mt_idmap_mount(res->mt_fd, "", res->image_userns_fd, attrs, &p->mt_fd, NULL) == 0)
+        return 0;
+    if (mt_idmap_mount(res->mt_fd, "", -1, attrs, &p->mt_fd, err) < 0)
+        return mt_wrap(err, "preparing mt");
     return 0;
 }
 
@@ -228,7 +246,8 @@ static int begin(mt_machine *m, mt_machine_parts *p, const mt_run_resources *res
     int64_t cloned;
 
     if (prepare_layers(p, res, err) < 0 || prepare_scratch(p, res, err) < 0 ||
-        prepare_devices(p, res, err) < 0 || prepare_sockets(m, p, err) < 0)
+        prepare_devices(p, res, err) < 0 || prepare_program(p, res, err) < 0 ||
+        prepare_sockets(m, p, err) < 0)
         return -1;
     if (prepare_groups(p, res, err) < 0)
         return -1;
@@ -260,11 +279,27 @@ int mt_machine_begin(mt_machine *m, const mt_run_resources *res, mt_err **err)
 
 // --- the run -------------------------------------------------------------------------------------
 
+int mt_machine_secrets_place(mt_machine *m, mt_err **err)
+{
+    return mt_secrets_new(true, &m->secrets_fd, err);
+}
+
+int mt_machine_secrets(mt_machine *m, mt_plan *plan, const mt_run_resources *res, mt_err **err)
+{
+    int r = 0;
+
+    if (plan->secret_count)
+        r = mt_secrets_fill(m->secrets_fd, plan, res->uid_base + MT_MAITENTO_UID, err);
+    mt_plan_forget(plan);
+    return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
+}
+
 static void fill_identity(mt_identity *id, const mt_plan *plan)
 {
     *id = (mt_identity){.memory_bytes = plan->limits.memory_bytes,
                         .mount_count = plan->mount_count,
-                        .user_count = plan->user_count};
+                        .user_count = plan->user_count,
+                        .has_secrets = plan->secret_count > 0};
     (void)snprintf(id->hostname, sizeof(id->hostname), "%s", plan->hostname);
     for (uint32_t i = 0; i < plan->mount_count; i++)
         (void)snprintf(id->mounts[i], sizeof(id->mounts[i]), "%s", plan->mounts[i].mount_name);
@@ -274,10 +309,11 @@ static void fill_identity(mt_identity *id, const mt_plan *plan)
 
 static int send_identity(const mt_machine *m, const mt_identity *id, const int *fds)
 {
-    char control[CMSG_SPACE(sizeof(int) * MT_PLAN_MOUNTS_MAX)] __attribute__((aligned(8))) = {0};
+    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))]
+        __attribute__((aligned(8))) = {0};
     struct iovec vec = {(void *)(uintptr_t)id, sizeof(*id)};
     struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
-    size_t bytes = sizeof(int) * id->mount_count;
+    size_t bytes = sizeof(int) * (id->mount_count + id->has_secrets);
 
     if (bytes) {
         struct cmsghdr *c;
@@ -297,11 +333,12 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
                         mt_err **err)
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    int fds[MT_PLAN_MOUNTS_MAX], r = 0;
+    int fds[MT_PLAN_MOUNTS_MAX + 1], r = 0;
     uint32_t count = 0;
     mt_identity id;
 
     fill_identity(&id, plan);
+    fds[plan->mount_count] = m->secrets_fd;
     for (; count < plan->mount_count && r == 0; count++)
         if (mt_idmap_mount(res->vfs_fds[count], "", res->vfs_userns_fd, attrs, &fds[count], err) <
             0)
@@ -312,14 +349,15 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
         r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
     while (count > 0)
         mt_close_fd(&fds[--count]);
+    mt_close_fd(&m->secrets_fd);
     return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
 }
 
 // --- reports -------------------------------------------------------------------------------------
 
-static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[2])
+static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[MT_REPORT_FDS])
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
+    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8)));
     struct iovec vec = {ret, sizeof(*ret)};
     struct msghdr msg = {.msg_iov = &vec,
                          .msg_iovlen = 1,
@@ -328,12 +366,13 @@ static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[2])
     ssize_t n = recvmsg(m->report_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-    fds[0] = fds[1] = -1;
+    for (size_t i = 0; i < MT_REPORT_FDS; i++)
+        fds[i] = -1;
     if (n < 0)
         return -errno;
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-        memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+        c->cmsg_len <= CMSG_LEN(MT_REPORT_FDS * sizeof(int)))
+        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
     return n;
 }
 
@@ -365,7 +404,7 @@ static int ended_early(mt_machine *m, mt_err **err)
         info.si_code == CLD_EXITED ? 0 : info.si_status);
 }
 
-static void take_message(mt_machine *m, mt_machine_message *msg, int fds[2])
+static void take_message(mt_machine *m, mt_machine_message *msg, int fds[MT_REPORT_FDS])
 {
     msg->step[sizeof(msg->step) - 1] = 0;
     msg->sentence[sizeof(msg->sentence) - 1] = 0;
@@ -376,21 +415,27 @@ static void take_message(mt_machine *m, mt_machine_message *msg, int fds[2])
     if (msg->kind == MT_REPORT_ROOT && m->root_fd < 0) {
         m->root_fd = MT_TAKE_FD(fds[0]);
         m->mounts_fd = MT_TAKE_FD(fds[1]);
+        m->meminfo_fd = MT_TAKE_FD(fds[2]);
+        m->cpus_fd = MT_TAKE_FD(fds[3]);
+        m->api_fd = MT_TAKE_FD(fds[4]);
     }
-    mt_close_fd(&fds[0]);
-    mt_close_fd(&fds[1]);
+    for (size_t i = 0; i < MT_REPORT_FDS; i++)
+        mt_close_fd(&fds[i]);
 }
 
 int mt_machine_report(mt_machine *m, mt_err **err)
 {
     mt_machine_message msg;
-    int fds[2];
+    int fds[MT_REPORT_FDS];
 
     for (;;) {
         ssize_t n = receive(m, &msg, fds);
 
         if (n == -EAGAIN || n == -EINTR)
             return m->done;
+        // It left without having read what it was told. What it has said is still there.
+        if (n == -ECONNRESET)
+            continue;
         if (n <= 0 && m->done)
             return 1;
         if (n <= 0)
@@ -431,5 +476,9 @@ void mt_machine_done(mt_machine *m)
     mt_close_fd(&m->control_fd);
     mt_close_fd(&m->root_fd);
     mt_close_fd(&m->mounts_fd);
+    mt_close_fd(&m->api_fd);
+    mt_close_fd(&m->meminfo_fd);
+    mt_close_fd(&m->cpus_fd);
+    mt_close_fd(&m->secrets_fd);
     mt_close_fd(&m->pidfd);
 }

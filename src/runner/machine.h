@@ -33,7 +33,11 @@ typedef struct mt_machine {
     int report_fd;  // readable when child or builder have something to say
     int control_fd; // to mt-init (capsule/initwire.h), non-blocking
     int root_fd;    // O_PATH of the capsule's root, once the child has sent it
+    int api_fd;     // the sign-in's socket, listening, sent together with root_fd; -1: none
     int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
+    int meminfo_fd; // what it sees as /proc/meminfo, to be written; comes with root_fd
+    int cpus_fd;    // and as /sys/devices/system/cpu/online
+    int secrets_fd; // detached mount of /mnt/secrets, until the builder has it
     int64_t began_us;
     bool done; // the builder has said so
     mt_machine_phase phases[MT_MACHINE_PHASES_MAX];
@@ -43,12 +47,17 @@ typedef struct mt_machine {
 #define MT_MACHINE_INIT                                                                 \
     {                                                                                   \
         .pidfd = -1, .report_fd = -1, .control_fd = -1, .root_fd = -1, .mounts_fd = -1, \
+        .api_fd = -1, .meminfo_fd = -1, .cpus_fd = -1, .secrets_fd = -1,                \
     }
 
+// A place for secrets: before anything else, as it takes rights that are given up then.
+int mt_machine_secrets_place(mt_machine *m, mt_err **err);
+// Writes the secrets of the plan there, if it has any, and overwrites their values in the plan.
+int mt_machine_secrets(mt_machine *m, mt_plan *plan, const mt_run_resources *res, mt_err **err);
 // Prepares and clones. Afterwards the child is at work. Failing leaves no process; the sentence is
 // ready for failureDetails.
 int mt_machine_begin(mt_machine *m, const mt_run_resources *res, mt_err **err);
-// Tells the builder, whether it waits already or not. Once.
+// Tells the builder, whether it waits already or not. Once. After mt_machine_secrets().
 int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
                         mt_err **err);
 // Takes what report_fd has: 0 they are still at work, 1 the builder is done (that mt-init is ready

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -20,6 +19,7 @@ enum {
     LOCK_MS = 5000,
     LOOK_AGAIN_MS = 5000,
     EXIT_USAGE = 2,
+    FDS_WANTED = 65536, // a dozen for each run
 };
 
 #define IDS_FOLDER "/run/maitento-ids"
@@ -39,6 +39,8 @@ static const char usage[] =
     "  --scratch-tmpfs      no scratch disk: what runs write is kept in memory\n"
     "  --instance NAME      keeps several installations apart (main)\n"
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
+    "  --mt PATH            the mt of capsules (mt-capsule beside mt-runner, or in\n"
+    "                       /usr/lib/maitento)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
@@ -63,6 +65,7 @@ enum {
     OPT_TMPFS,
     OPT_INSTANCE,
     OPT_INIT,
+    OPT_MT,
     OPT_CGROUP,
     OPT_LEVEL,
     OPT_SPARES,
@@ -82,6 +85,7 @@ static const struct option long_options[] = {
     {"scratch-tmpfs", no_argument, NULL, OPT_TMPFS},
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"init", required_argument, NULL, OPT_INIT},
+    {"mt", required_argument, NULL, OPT_MT},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"spares", required_argument, NULL, OPT_SPARES},
@@ -169,6 +173,9 @@ static int take_option(int option, const char *value, parsed *p)
     case OPT_INIT:
         p->o.init = value;
         return -1;
+    case OPT_MT:
+        p->o.mt = value;
+        return -1;
     case OPT_CGROUP:
         return parse_cgroup(value, &p->o.cgroup_mode) ? -1
                                                       : refuse("--cgroup takes auto, v1 or v2");
@@ -218,26 +225,6 @@ static int parse_options(int argc, char **argv, parsed *p)
     if (!p->o.state || !p->o.socket || !p->has_uid || !p->has_gid)
         return refuse("--state, --socket, --service-uid and --service-gid are needed");
     return -1;
-}
-
-// Beside the program itself (a build tree has it in src/init), else where it is installed.
-static char *find_init(void)
-{
-    static const char *const places[] = {"mt-init", "../init/mt-init"};
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
-
-    self[n > 0 ? n : 0] = '\0';
-    slash = strrchr(self, '/');
-    for (size_t i = 0; slash && i < MT_ARRAY_SIZE(places); i++) {
-        char *path = mt_asprintf("%.*s/%s", (int)(slash - self), self, places[i]);
-
-        if (path && access(path, R_OK) == 0)
-            return path;
-        free(path);
-    }
-    return mt_str_dup(MT_STR("/usr/lib/maitento/mt-init"));
 }
 
 static int read_boot_id(runner *r, mt_err **err)
@@ -328,7 +315,8 @@ static int open_locks(runner *r, mt_err **err)
 
 static int open_host(runner *r, mt_err **err)
 {
-    _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init)) : find_init();
+    _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init))
+                                          : program_find("mt-init", "../init/", INSTALLED);
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
@@ -379,7 +367,8 @@ static int begin(runner *r, mt_err **err)
         return mt_fail_oom(err);
     r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
     r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
-    if (!r->refill_timer || !r->spare_timer)
+    r->scratch_timer = mt_timer_new(r->loop, scratch_watch_on_timer, r);
+    if (!r->refill_timer || !r->spare_timer || !r->scratch_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
@@ -388,6 +377,7 @@ static int begin(runner *r, mt_err **err)
     if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
     spares_sweep(r);
+    scratch_watch(r);
     if (server_listen(r, err) < 0)
         return -1;
     r->sweep_timer = mt_timer_new(r->loop, on_look_again, r);
@@ -410,8 +400,9 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->helpers_fd, &r->runs_fd, &r->images_fd, &r->vfs_fd,    &r->dev_fd,
-                  &r->init_fd,    &r->null_fd, &r->ids_fd,    &r->listen_fd, &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd,   &r->images_fd, &r->vfs_fd,
+                  &r->dev_fd,     &r->init_fd,   &r->mt_fd,     &r->null_fd,
+                  &r->ids_fd,     &r->listen_fd, &r->signal_fd};
     bool idle;
 
     server_close_all(r);
@@ -433,6 +424,7 @@ static void end(runner *r)
     mt_timer_free(r->sweep_timer);
     mt_timer_free(r->refill_timer);
     mt_timer_free(r->spare_timer);
+    mt_timer_free(r->scratch_timer);
     mt_loop_free(r->loop);
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);
@@ -454,16 +446,6 @@ static int serve(runner *r, mt_err **err)
     return 0;
 }
 
-static void allow_many_files(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
 int main(int argc, char **argv)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -473,6 +455,7 @@ int main(int argc, char **argv)
                 .vfs_fd = -1,
                 .dev_fd = -1,
                 .init_fd = -1,
+                .mt_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,
@@ -484,7 +467,7 @@ int main(int argc, char **argv)
         return status;
     (void)umask(022);
     mt_log_init("mt-runner", p.o.log_level);
-    allow_many_files();
+    mt_allow_many_fds(FDS_WANTED);
     r.o = p.o;
     status = serve(&r, &err);
     if (status < 0)

@@ -6,6 +6,7 @@
 //   /scratch   the scratch disk
 //   /images    IMAGES       /vfs   STATE/vfs, nosuid nodev
 //   /dev       the devices of every capsule; read-only
+//   /program   mt for every capsule; read-only
 // All else that the runner needs of the host it has opened before.
 #include "runner/runner.h"
 
@@ -17,7 +18,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-static const char *const stub_folders[] = {"proc", "scratch", "images", "vfs", "dev", "old"};
+static const char *const stub_folders[] = {"proc", "scratch", "images", "vfs",
+                                           "dev",  "program", "old"};
 
 static int clone_folder(const char *path, uint64_t attrs, int *ret_fd, mt_err **err)
 {
@@ -155,13 +157,28 @@ static int open_scratch(runner *r, mt_err **err)
     return mt_scratch_open(&o, &r->scratch, err);
 }
 
+// Without it capsules have none, which the doctor tells.
+static int open_program(runner *r, int mount_fd, mt_err **err)
+{
+    if (mount_fd < 0)
+        return 0;
+    if (attach(mount_fd, "/program", err) < 0)
+        return -1;
+    r->mt_fd = open("/program/mt", O_PATH | O_CLOEXEC);
+    return r->mt_fd < 0 ? mt_fail_errno(err, errno, "cannot open the mt of capsules") : 0;
+}
+
 int runner_mount(runner *r, mt_err **err)
 {
     _cleanup_free_ char *vfs = mt_asprintf("%s/vfs", r->o.state);
-    _cleanup_close_ int images_tree = -1, vfs_tree = -1, dev_tree = -1;
+    _cleanup_free_ char *program =
+        r->o.mt ? mt_str_dup(mt_str_of(r->o.mt)) : program_find("mt-capsule", "../cli/", INSTALLED);
+    _cleanup_close_ int images_tree = -1, vfs_tree = -1, dev_tree = -1, program_tree = -1;
 
-    if (!vfs)
+    if (!vfs || !program)
         return mt_fail_oom(err);
+    if (program_mount(program, r->o.mt != NULL, &program_tree, err) < 0)
+        return -1;
     if (own_namespace(err) < 0 || clone_folder(r->o.images, 0, &images_tree, err) < 0 ||
         clone_folder(vfs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &vfs_tree, err) < 0 ||
         make_dev(&dev_tree, err) < 0 || open_scratch(r, err) < 0 || enter_stub(err) < 0)
@@ -172,7 +189,7 @@ int runner_mount(runner *r, mt_err **err)
     if (mt_scratch_is_btrfs(r->scratch) &&
         attach(mt_scratch_mount_fd(r->scratch), "scratch", err) < 0)
         return -1;
-    if (leave_host(err) < 0)
+    if (leave_host(err) < 0 || open_program(r, program_tree, err) < 0)
         return -1;
     if (open_folder("/images", &r->images_fd, err) < 0 ||
         open_folder("/vfs", &r->vfs_fd, err) < 0 || open_folder("/dev", &r->dev_fd, err) < 0)

@@ -61,6 +61,9 @@ void runner_probe(runner *r)
 
     for (size_t i = 0; i < count; i++)
         add(r, "%s", groups[i]);
+    if (r->mt_fd < 0)
+        add(r, "capsules have no mt: there is no mt-capsule beside mt-runner or in " INSTALLED
+               " (--mt)");
     if (*mt_scratch_reason(r->scratch))
         add(r, "%s", mt_scratch_reason(r->scratch));
     if (!mt_scratch_is_btrfs(r->scratch))

@@ -37,6 +37,7 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
+    const char *mt; // of capsules; NULL: where it is installed, if it is
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
@@ -44,8 +45,9 @@ typedef struct runner_options {
     bool purge;
 } runner_options;
 
-// Why the janitor writes an `ended` record where there is none.
-typedef enum lost_as { LOST_SUPERVISOR, LOST_NODE } lost_as;
+// Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
+// runner that started it; if nothing of it had begun it is as if it had never been sent.
+typedef enum lost_as { LOST_SUPERVISOR, LOST_RUNNER, LOST_NODE } lost_as;
 
 typedef enum run_state {
     RUN_SPARE,    // nobody's run yet: its supervisor waits for one and is watched
@@ -64,6 +66,7 @@ typedef struct run {
     char place[37]; // what cgroup and scratch folder are called
     run_state state;
     lost_as lost;
+    bool inherited; // from another runner
     int pidfd;
     mt_io *io;
     int block;            // number, or -1
@@ -72,6 +75,8 @@ typedef struct run {
     uint32_t sweep_tag;
     bool forget;
     struct spare *spare; // of RUN_SPARE
+    mt_cpus cpus;        // that it is bound to; none: it may use all
+    uint32_t cpu_milli;
 } run;
 
 typedef struct conn conn;
@@ -88,6 +93,7 @@ struct runner {
     int vfs_fd;
     int dev_fd;
     int init_fd;
+    int mt_fd; // the mt of capsules, O_PATH; -1: there is none
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -109,6 +115,10 @@ struct runner {
     unsigned conn_count;
     mt_timer *sweep_timer;
     mt_timer *refill_timer;
+    mt_timer *scratch_timer;
+    bool scratch_watched, scratch_low;
+    uint64_t scratch_left; // when a run was ended for it last
+    int64_t scratch_soon_ns, scratch_again_ns;
     bool refill_armed;
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
@@ -120,12 +130,21 @@ struct runner {
     unsigned spare_number; // the last one's
 };
 
-// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd and dev_fd and
-// the scratch disk on the way.
+// mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd, dev_fd and
+// mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
 // seal.c: a sealed copy of mt-init in memory.
 int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+
+// program.c: programs beside this one, and the copy that capsules get of mt.
+#define INSTALLED "/usr/lib/maitento"
+// Beside the program itself (a build tree has it in build_folder), else where it is installed.
+char *program_find(const char *name, const char *build_folder, const char *installed);
+int program_copy(int from, int to, off_t size); // 0, or negative errno
+// A detached, read-only file system with a copy of the file as "mt"; -1 where there is no such file
+// and it need not be there.
+int program_mount(const char *path, bool must_be, int *ret_mount, mt_err **err);
 
 // blocks.c: uid blocks, host-wide locks in ids_fd, and their cached id maps.
 int blocks_new(runner *r, blocks **ret, mt_err **err);
@@ -156,6 +175,7 @@ int janitor_fd(const janitor *j);
 typedef struct clean_result {
     int result;    // 0, or negative errno: something is left
     bool was_lost; // an `ended` record had to be written
+    bool unbegun;  // its folder was removed, too
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
@@ -167,7 +187,7 @@ void resources_init(mt_run_resources *s);
 // Closes what was this run's own; the block's lock stays with the caller.
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
-pid_t launch_supervisor(runner *r, const mt_plan *p, mt_run_resources *s, int socket);
+pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -218,12 +238,27 @@ int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // it
 void folder_remove(runner *r, const char *run_id);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
+// cpus.c
+// Binds a run to processors where it may use fewer than there are. *ret: which; none where not.
+int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const char *place,
+              mt_cpus *ret, mt_err **err);
+void cpus_adopt(run *u); // of a run of an earlier runner
+
+// scratch-watch.c: the floor of the scratch disk.
+void scratch_watch(runner *r); // a run lives
+void scratch_watch_on_timer(mt_timer *t, void *data);
+int scratch_has_room(runner *r, mt_err **err); // for one more run
+// A server knows of so much free space: where that is little, it will be told when there is more.
+void scratch_told(runner *r, uint64_t bytes, uint64_t left);
+
 // server.c: the socket for servers.
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
+void server_tell_info(runner *r); // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
+void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it
 // Binds the socket while host paths are seen; servers are let in later.
 int server_bind(runner *r, mt_err **err);
 

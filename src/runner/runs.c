@@ -82,7 +82,7 @@ static void on_death(mt_io *io, uint32_t events, void *data)
     mt_io_remove(u->io);
     u->io = NULL;
     mt_close_fd(&u->pidfd);
-    u->lost = LOST_SUPERVISOR;
+    u->lost = u->inherited ? LOST_RUNNER : LOST_SUPERVISOR;
     if (u->state == RUN_SPARE)
         spares_died(u);
     runs_clean(u);
@@ -109,6 +109,11 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
     if (result.was_lost) {
         mt_log(MT_LOG_WARNING, "a run had no end written; it is now an error", {"run", run_id},
                {"reason", u->lost == LOST_NODE ? "nodeLost" : "supervisorLost"});
+        server_gone(r, run_id);
+    }
+    if (result.unbegun) {
+        mt_log(MT_LOG_WARNING, "a run had not begun when its runner died; it may be sent again",
+               {"run", run_id});
         server_gone(r, run_id);
     }
     if (u->sweeper)
@@ -196,11 +201,12 @@ static void take_on(run *u, const owner *o)
     }
     pidfd = supervisor_pidfd(o);
     if (pidfd >= 0) {
+        cpus_adopt(u);
         if (runs_watch(u, pidfd) == 0)
             runs_set_state(u, RUN_LIVE);
         return;
     }
-    u->lost = LOST_SUPERVISOR;
+    u->lost = u->inherited ? LOST_RUNNER : LOST_SUPERVISOR;
     if (u->block >= 0 && u->lock_fd < 0) {
         u->lock_fd = blocks_relock(u->r->blocks, (uint32_t)u->block);
         if (u->lock_fd == -EWOULDBLOCK &&
@@ -237,8 +243,10 @@ static void adopt_one(runner *r, const char *run_id)
         return;
     }
     u = runs_add(r, run_id, RUN_UNKNOWN);
-    if (u)
-        take_on(u, &o);
+    if (!u)
+        return;
+    u->inherited = true;
+    take_on(u, &o);
 }
 
 int runs_adopt(runner *r, mt_err **err)

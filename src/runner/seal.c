@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #ifndef MFD_EXEC
@@ -14,21 +13,6 @@
 #endif
 
 enum { INIT_MAX = 4 << 20 };
-
-static int copy(int from, int to, off_t size)
-{
-    off_t at = 0;
-
-    while (at < size) {
-        ssize_t n = sendfile(to, from, &at, (size_t)(size - at));
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            return -ENODATA;
-    }
-    return 0;
-}
 
 int runner_seal_init(const char *path, int *ret_fd, mt_err **err)
 {
@@ -45,7 +29,7 @@ int runner_seal_init(const char *path, int *ret_fd, mt_err **err)
         to = memfd_create("mt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (to < 0)
         return mt_fail_errno(err, errno, "cannot keep mt-init in memory");
-    r = copy(from, to, st.st_size);
+    r = program_copy(from, to, st.st_size);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot read mt-init at '%s'", path);
     if (fchmod(to, 0555) < 0 ||

@@ -67,15 +67,17 @@ static void answer_failed(conn *c, uint32_t tag, mt_err *err)
     (void)mt_put_failed(&c->out, tag, mt_err_code(err), mt_err_sentence(err));
 }
 
-static void on_hello(conn *c, const mt_frame *f)
+static void put_info(conn *c, uint32_t tag)
 {
     _cleanup_arena_ mt_arena *a = mt_arena_new(INFO_ARENA);
     mt_info info;
 
-    if (a && images_info(c->r, a, &info) == 0)
-        (void)mt_put_info(&c->out, f->tag, &info);
-    else
-        (void)mt_put_failed(&c->out, f->tag, MT_E_OOM, "out of memory");
+    if (a && images_info(c->r, a, &info) == 0) {
+        (void)mt_put_info(&c->out, tag, &info);
+        scratch_told(c->r, info.scratch_bytes, info.scratch_free_bytes);
+    } else {
+        (void)mt_put_failed(&c->out, tag, MT_E_OOM, "out of memory");
+    }
 }
 
 static void on_start(conn *c, const mt_frame *f)
@@ -108,7 +110,7 @@ static int on_frame(conn *c, const mt_frame *f)
 {
     switch (f->type) {
     case MT_FRAME_HELLO:
-        on_hello(c, f);
+        put_info(c, f->tag);
         return 0;
     case MT_FRAME_START:
         on_start(c, f);
@@ -196,7 +198,7 @@ static void on_accept(mt_io *io, uint32_t events, void *data)
     c->r = r;
     c->fd = fd;
     // Room for one frame of any size and for what was read behind it.
-    c->in = (mt_buf)MT_BUF_INIT(MT_FRAME_RUNNER_MAX + READ_CHUNK);
+    c->in = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX + READ_CHUNK);
     c->out = (mt_buf)MT_BUF_INIT(OUT_MAX);
     c->next = r->conns;
     r->conns = c;
@@ -272,10 +274,25 @@ void server_gone(runner *r, const char *run_id)
     }
 }
 
+void server_tell_info(runner *r)
+{
+    for (conn *c = r->conns; c; c = c->next) {
+        put_info(c, 0);
+        flush(c);
+    }
+}
+
 void server_close_fds(runner *r)
 {
     for (conn *c = r->conns; c; c = c->next)
         mt_close_fd(&c->fd);
+    server_wipe(r);
+}
+
+void server_wipe(runner *r)
+{
+    for (conn *c = r->conns; c; c = c->next)
+        mt_buf_clear(&c->in);
 }
 
 void server_close_all(runner *r)

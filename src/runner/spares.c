@@ -86,6 +86,8 @@ static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
     s->seccomp = &r->seccomp;
     s->init_fd = r->init_fd;
     s->dev_fd = r->dev_fd;
+    s->mt_fd = r->mt_fd;
+    s->sign_in = true;
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;

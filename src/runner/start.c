@@ -119,7 +119,8 @@ static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, const c
 
 static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
-    if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0)
+    if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0 ||
+        cpus_bind(r, &p->limits, s->cgroup, p->run_id, &s->cpus, err) < 0)
         return -1;
     if (!mt_scratch_is_btrfs(r->scratch))
         return 0;
@@ -142,6 +143,8 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->seccomp = &r->seccomp;
     s->init_fd = r->init_fd;
     s->dev_fd = r->dev_fd;
+    s->mt_fd = r->mt_fd;
+    s->sign_in = true;
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;
@@ -162,7 +165,7 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
-static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     run *u = runs_add(r, p->run_id, RUN_LIVE);
     pid_t pid;
@@ -176,6 +179,8 @@ static int launch(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err
         return mt_fail_errno(err, pid, "cannot start a supervisor");
     }
     u->block = (int)s->block;
+    u->cpus = s->cpus;
+    u->cpu_milli = p->limits.cpu_milli;
     u->lock_fd = MT_TAKE_FD(s->block_lock_fd);
     pidfd = pidfd_open(pid, 0);
     // Without a pidfd the periodic look finds it by its journal.
@@ -192,8 +197,11 @@ static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt
     s->place = u->place;
     s->block = (uint32_t)u->block;
     if (make_folder(r, p, s, u->spare->supervisor, err) < 0 ||
-        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0)
+        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0 ||
+        cpus_bind(r, &p->limits, u->spare->cgroup, u->place, &u->cpus, err) < 0)
         return -1;
+    s->cpuset_fd = mt_cgroup_cpuset_fd(u->spare->cgroup);
+    u->cpu_milli = p->limits.cpu_milli;
     return mt_scratch_limit(r->scratch, u->spare->subvolume, p->limits.disk_bytes, err);
 }
 
@@ -253,7 +261,7 @@ void start_refill_later(runner *r)
     mt_timer_in_ms(r->refill_timer, low ? REFILL_LOW_MS : REFILL_MS);
 }
 
-static int start_new(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     bool folder = false;
@@ -282,6 +290,8 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", p->run_id);
     result = check_ceilings(r, p, err);
     if (result == 0)
+        result = scratch_has_room(r, err);
+    if (result == 0)
         result = open_names(r, p, &s, err);
     if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
         result = start_new(r, p, &s, err);
@@ -290,6 +300,7 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         return -1;
     memcpy(ret_id, p->run_id, 37);
     spares_used(r, p->image_digest);
+    scratch_watch(r);
     start_refill_later(r);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdalign.h>
 #include <sys/socket.h>
 
 enum {
@@ -16,20 +17,40 @@ enum {
     OUT_BYTES = 64 << 10, // encoded ahead of the socket
     STALL_NS_PER_S = 1000000000,
     STALL_S = 30, // without a byte taken: dropped
+    PARCELS_MAX = 64,
 };
+
+// Descriptors that go with the frame whose first byte is number `at` of all bytes sent.
+typedef struct parcel {
+    uint64_t at;
+    int fds[MT_FRAME_FDS_MAX];
+    unsigned count;
+} parcel;
 
 struct sup_client {
     supervisor *s;
     int fd;
     mt_io *io;
     mt_buf in, out;
+    uint64_t sent; // bytes
+    parcel parcels[PARCELS_MAX];
+    unsigned parcel_count;
     mt_journal_reader *reader; // NULL until ATTACH
     uint64_t after;
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
+    bool has_api; // was given the sign-in's socket
+    bool holds;   // the run's commands, as long as it is connected
     sup_client *next;
 };
+
+static void parcel_drop(sup_client *c)
+{
+    for (unsigned i = 0; i < c->parcels[0].count; i++)
+        (void)close(c->parcels[0].fds[i]);
+    memmove(c->parcels, c->parcels + 1, --c->parcel_count * sizeof(parcel));
+}
 
 static void client_free(sup_client *c)
 {
@@ -42,8 +63,12 @@ static void client_free(sup_client *c)
         }
     }
     s->client_count--;
+    if (c->holds)
+        sup_hold(s, false);
     mt_io_remove(c->io);
     mt_close_fd(&c->fd);
+    while (c->parcel_count > 0)
+        parcel_drop(c);
     mt_buf_done(&c->in);
     mt_buf_done(&c->out);
     mt_journal_reader_free(c->reader);
@@ -76,7 +101,41 @@ static int stop_sending(sup_client *c)
     mt_journal_reader_free(c->reader);
     c->reader = NULL;
     mt_buf_clear(&c->out);
+    while (c->parcel_count > 0)
+        parcel_drop(c);
     return mt_io_set(c->io, EPOLLIN);
+}
+
+// Descriptors go with the first byte of their frame, and nothing before that goes with them.
+static ssize_t send_some(sup_client *c)
+{
+    alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MT_FRAME_FDS_MAX)] = {0};
+    struct iovec part = {.iov_base = c->out.data, .iov_len = c->out.len};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    bool with = c->parcel_count > 0 && c->parcels[0].at == c->sent;
+    unsigned next = with ? 1 : 0;
+    ssize_t n;
+
+    if (next < c->parcel_count && c->parcels[next].at - c->sent < part.iov_len)
+        part.iov_len = c->parcels[next].at - c->sent;
+    if (with) {
+        size_t bytes = sizeof(int) * c->parcels[0].count;
+        struct cmsghdr *h;
+
+        m.msg_control = control;
+        m.msg_controllen = CMSG_SPACE(bytes);
+        h = CMSG_FIRSTHDR(&m);
+        *h = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(bytes), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(h), c->parcels[0].fds, bytes);
+    }
+    n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+        c->sent += (uint64_t)n;
+        if (with)
+            parcel_drop(c);
+    }
+    return n;
 }
 
 // Sends what there is: 0, or -1 when the client is to go.
@@ -93,7 +152,7 @@ static int flush(sup_client *c)
             c->progress_ns = now;
             return mt_io_set(c->io, EPOLLIN);
         }
-        n = send(c->fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = send_some(c);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN)
@@ -106,6 +165,29 @@ static int flush(sup_client *c)
         c->progress_ns = now;
         mt_buf_consume(&c->out, (size_t)n);
     }
+}
+
+int sup_client_send(sup_client *c, mt_buf *frame, const int *fds, unsigned count)
+{
+    parcel p = {.at = c->sent + c->out.len, .count = count};
+
+    if (frame->failed)
+        return frame->failed;
+    if (c->parcel_count == PARCELS_MAX || c->out.max - c->out.len < frame->len)
+        return -EBUSY;
+    for (unsigned i = 0; i < count; i++) {
+        p.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        if (p.fds[i] < 0) {
+            while (i-- > 0)
+                (void)close(p.fds[i]);
+            return -EMFILE;
+        }
+    }
+    if (count > 0)
+        c->parcels[c->parcel_count++] = p;
+    if (mt_buf_add(&c->out, mt_buf_str(frame), frame->len) < 0)
+        c->gone = true; // no memory: seen at its next event
+    return mt_io_set(c->io, EPOLLIN | EPOLLOUT);
 }
 
 void sup_clients_pump(supervisor *s)
@@ -123,12 +205,35 @@ void sup_clients_pump(supervisor *s)
     }
 }
 
+// Once to each server, which accepts on it from then on. Where that fails now, the server is to go:
+// it comes again.
+static void give_api(sup_client *c)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
+    const supervisor *s = c->s;
+
+    if (c->has_api || s->machine.api_fd < 0 || s->state >= SUP_ENDING)
+        return;
+    c->has_api = true;
+    (void)mt_put_api(&b, s->res->uid_base);
+    if (sup_client_send(c, &b, &s->machine.api_fd, 1) < 0)
+        (void)shutdown(c->fd, SHUT_RDWR); // its next event is its end
+}
+
+void sup_clients_give_api(supervisor *s)
+{
+    for (sup_client *c = s->clients; c; c = c->next)
+        if (c->reader)
+            give_api(c);
+}
+
 static int attach(sup_client *c, const mt_frame *f)
 {
     if (mt_get_attach(f, &c->after) < 0)
         return -1;
     mt_journal_reader_free(c->reader);
     c->reader = NULL;
+    give_api(c);
     return mt_journal_reader_new(c->s->res->journal_read_fd, &c->reader, NULL);
 }
 
@@ -167,6 +272,39 @@ static int extend(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int usage(sup_client *c)
+{
+    mt_cgroup_memory m;
+
+    (void)mt_cgroup_memory_get(c->s->res->cgroup, &m);
+    return mt_put_usage(&c->out,
+                        &(mt_usage){.file_bytes = m.cache > m.shmem ? m.cache - m.shmem : 0,
+                                    .dirty_bytes = m.dirty});
+}
+
+static int hold(sup_client *c, const mt_frame *f)
+{
+    bool on;
+
+    if (mt_get_hold(f, &on) < 0)
+        return -1;
+    c->holds = on;
+    sup_hold(c->s, on);
+    return on ? usage(c) : 0;
+}
+
+static int disk_full(sup_client *c, const mt_frame *f)
+{
+    _cleanup_free_ char *text = NULL;
+    mt_str sentence;
+
+    if (mt_get_disk_full(f, &sentence) < 0)
+        return -1;
+    text = mt_str_dup(sentence);
+    sup_disk_full(c->s, text ? text : "the disk is full");
+    return 0;
+}
+
 // One frame of the client: its bytes, 0 when more are needed, -1 when the client is to go.
 static ssize_t take_frame(sup_client *c)
 {
@@ -186,6 +324,12 @@ static ssize_t take_frame(sup_client *c)
         r = cancel(c, &f);
     else if (f.type == MT_FRAME_EXTEND)
         r = extend(c, &f);
+    else if (f.type == MT_FRAME_USAGE)
+        r = usage(c);
+    else if (f.type == MT_FRAME_HOLD)
+        r = hold(c, &f);
+    else if (f.type == MT_FRAME_DISK_FULL)
+        r = disk_full(c, &f);
     else
         r = -1;
     return r < 0 ? -1 : n;
@@ -261,17 +405,29 @@ static sup_client *client_new(supervisor *s, int fd)
     return c;
 }
 
-static void on_listen(mt_io *io, uint32_t events, void *data)
+static bool accept_one(supervisor *s)
 {
-    supervisor *s = data;
     int fd = accept4(s->res->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd >= 0 && (!may_connect(s, fd) || !client_new(s, fd)))
+        (void)close(fd);
+    return fd >= 0;
+}
+
+static void on_listen(mt_io *io, uint32_t events, void *data)
+{
     (void)io;
     (void)events;
-    if (fd < 0)
-        return;
-    if (!may_connect(s, fd) || !client_new(s, fd))
-        (void)close(fd);
+    (void)accept_one(data);
+}
+
+void sup_clients_last(supervisor *s)
+{
+    mt_io_remove(s->listen_io);
+    s->listen_io = NULL;
+    (void)shutdown(s->res->listen_fd, SHUT_RD);
+    while (accept_one(s))
+        ;
 }
 
 int sup_clients_init(supervisor *s)

@@ -26,6 +26,11 @@ static int request(void *data, const commands_request *r, mt_err **err)
     return sup_exec_send(data, &what, err);
 }
 
+static bool may_ask(void *data)
+{
+    return sup_may_ask(data);
+}
+
 static void explain(void *data, const mt_command *c, const mt_init_reply *r, mt_buf *to)
 {
     sup_exec_failure(data, c->user, c->working_directory, r, to);
@@ -49,6 +54,7 @@ int sup_commands_init(supervisor *s)
                                 .first_group = s->plan->startup_count,
                                 .limits = &s->plan->limits,
                                 .disk_usage_fd = s->res->disk_usage_fd,
+                                .may_ask = may_ask,
                                 .request = request,
                                 .explain = explain,
                                 .record = record,

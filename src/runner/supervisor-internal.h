@@ -36,13 +36,30 @@ typedef struct sup_command {
     bool running;
     int err_fd; // its error output; read to the end of the run
     mt_io *err_io;
-    mt_tail tail;          // of what came before the command's end
-    mt_timer *timer;       // its own time, then from SIGTERM to SIGKILL
-    mt_timer *begin_timer; // until mt-init has said that it runs
-    unsigned begin_looks;
+    mt_tail tail;    // of what came before the command's end
+    mt_timer *timer; // its own time, then from SIGTERM to SIGKILL
     bool timed_out;
     uint64_t oom_before;
 } sup_command;
+
+enum { SUP_ASKS_MAX = 8 }; // mt-init works one after another; a few keep it busy
+
+typedef struct sup_waiting {
+    uint64_t token;
+    int group;
+} sup_waiting;
+
+// Requests that mt-init has not answered with STARTED or FAILED.
+typedef struct sup_asks {
+    sup_waiting waiting[SUP_ASKS_MAX]; // the oldest first
+    unsigned count;
+    unsigned looks; // at the oldest
+    mt_timer *timer;
+    bool holds; // the youngest could not be sent yet: this one, with fds of its own
+    mt_init_request held;
+    int fds[MT_INIT_FDS_MAX];
+    size_t held_fds;
+} sup_asks;
 
 struct supervisor {
     const mt_plan *plan;
@@ -51,7 +68,11 @@ struct supervisor {
     sup_state state;
     mt_machine machine;
     mt_io *report_io, *control_io, *pid_io, *listen_io;
-    mt_timer *deadline, *teardown, *linger;
+    mt_timer *deadline, *teardown, *linger, *hold_timer;
+    bool held; // its commands stand still
+    mt_timer *memory_timer;
+    uint64_t memory_told; // what /proc/meminfo was written for, and when
+    int64_t memory_told_ns, memory_pause_ms;
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
@@ -64,6 +85,7 @@ struct supervisor {
     bool waiting;     // for the end of the one before `next`
     char path[MT_EXEC_PATH_MAX], root_path[MT_EXEC_PATH_MAX];
 
+    sup_asks asks;
     commands *sent;          // to the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
@@ -99,16 +121,44 @@ void sup_seal_rights(supervisor *s); // the machine stands: only its processes a
 int sup_startup_init(supervisor *s);
 void sup_startup_begin(supervisor *s); // mt-init is ready
 void sup_startup_reply(supervisor *s, const mt_init_reply *r);
+void sup_startup_go_on(supervisor *s);   // mt-init may be asked again
 void sup_startup_abandon(supervisor *s); // the run has ended: records for those that ran
 
 // supervisor-commands.c
 int sup_commands_init(supervisor *s);
 void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
 
+// supervisor-disk.c
+int sup_disk_init(supervisor *s);
+void sup_hold(supervisor *s, bool on);
+void sup_disk_full(supervisor *s, const char *sentence); // the run is the one that has to end
+
+// supervisor-views.c
+int sup_views_init(supervisor *s);
+void sup_views_begin(supervisor *s); // the machine stands
+void sup_views_touch(supervisor *s); // a command begins
+
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);
 void sup_clients_pump(supervisor *s); // the journal has grown
+// The end is in the journal. Who has connected is still served; whoever comes from now on is
+// refused, and finds it there.
+void sup_clients_last(supervisor *s);
 void sup_clients_close(supervisor *s);
+void sup_clients_give_api(supervisor *s); // the sign-in's socket is there
+// Queues a whole frame with descriptors (at most MT_FRAME_FDS_MAX, duplicated here; count may be 0)
+// for one attached server, after what it was sent before. 0, or a negative errno: nothing was
+// queued.
+int sup_client_send(sup_client *c, mt_buf *frame, const int *fds, unsigned count);
+
+// supervisor-asks.c
+int sup_asks_init(supervisor *s);
+// Whether mt-init may be asked for a process now. Where not, sup_startup_go_on() and
+// commands_go_on() are called when it may.
+bool sup_may_ask(const supervisor *s);
+// fds stay the caller's. 0 or negative errno.
+int sup_ask(supervisor *s, int group, const mt_init_request *req, const int *fds, size_t count);
+void sup_reply(supervisor *s, const mt_init_reply *r); // any of mt-init's but READY
 
 // exec.c
 typedef struct sup_exec {
@@ -124,7 +174,7 @@ typedef struct sup_exec {
     int group;                 // MT_CGROUP_COMMAND(n)
 } sup_exec;
 void sup_exec_paths(supervisor *s); // reads the login's PATH from the capsule
-int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err);
+int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err); // where sup_may_ask()
 // A sentence for a FAILED reply. folder: NULL, the user's home.
 void sup_exec_failure(const supervisor *s, const char *user, const char *folder,
                       const mt_init_reply *r, mt_buf *to);

@@ -45,9 +45,10 @@ static const unsigned short ALLOWED[] = {
     SYS_fsync,
     SYS_fdatasync,
     SYS_memfd_create,
-    // the file systems of the run, until the capabilities are dropped
+    // the file systems and secrets of the run, until the capabilities are dropped
     SYS_open_tree,
     SYS_mount_setattr,
+    SYS_fchown,
     SYS_capset,
     // the loop
     SYS_epoll_create1,

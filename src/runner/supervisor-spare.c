@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { OWN_FDS = 4, HANDOVER_FDS_MAX = OWN_FDS + MT_PLAN_MOUNTS_MAX };
+enum { OWN_FDS = 4, HANDOVER_FDS_MAX = OWN_FDS + MT_PLAN_MOUNTS_MAX + 1 };
 
 // One packet: this and, behind it, the encoded plan. With it come the fds of the folder, the
 // listening socket, the journal for writing and for reading, and of the file systems.
@@ -18,6 +18,7 @@ typedef struct handover {
     char run_id[40];
     uint64_t journal_seq;
     uint32_t mount_count;
+    uint32_t cpuset_count; // 1: the last fd is a cpuset group
     uint32_t plan_len;
 } handover;
 
@@ -29,8 +30,10 @@ int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
     char control[CMSG_SPACE(sizeof(int) * HANDOVER_FDS_MAX)] __attribute__((aligned(8))) = {0};
     int fds[HANDOVER_FDS_MAX] = {res->run_dir_fd, res->listen_fd, mt_journal_fd(res->journal),
                                  res->journal_read_fd};
-    size_t bytes = sizeof(int) * (OWN_FDS + mount_count);
+    uint32_t cpusets = res->cpuset_fd >= 0;
+    size_t bytes = sizeof(int) * (OWN_FDS + mount_count + cpusets);
     handover head = {.journal_seq = mt_journal_last_seq(res->journal),
+                     .cpuset_count = cpusets,
                      .mount_count = mount_count,
                      .plan_len = (uint32_t)plan_len};
     struct iovec vec[] = {{&head, sizeof(head)}, {(void *)(uintptr_t)plan, plan_len}};
@@ -42,6 +45,7 @@ int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
 
     (void)snprintf(head.run_id, sizeof(head.run_id), "%s", res->run_id);
     memcpy(fds + OWN_FDS, res->vfs_fds, sizeof(int) * mount_count);
+    fds[OWN_FDS + mount_count] = res->cpuset_fd;
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(bytes);
@@ -76,7 +80,7 @@ MT_NORETURN static void leave(supervisor *s, int status)
     _exit(status);
 }
 
-static void take_run(supervisor *s, int socket)
+static mt_plan *take_run(supervisor *s, int socket)
 {
     static char bytes[MT_HANDOVER_PLAN_MAX], run_id[sizeof(((handover *)0)->run_id)];
     mt_run_resources *res = s->res;
@@ -92,17 +96,21 @@ static void take_run(supervisor *s, int socket)
     s->began_us = mt_monotonic_us();
     if (n <= 0)
         leave(s, 0);
-    if (n != (ssize_t)(sizeof(head) + head.plan_len) || count != OWN_FDS + head.mount_count ||
+    if (n != (ssize_t)(sizeof(head) + head.plan_len) ||
+        count != OWN_FDS + head.mount_count + head.cpuset_count || head.cpuset_count > 1 ||
         mt_plan_decode(bytes, head.plan_len, &plan, NULL) < 0 ||
         mt_journal_adopt(fds[2], head.journal_seq, &res->journal, NULL) < 0)
         leave(s, 1);
+    explicit_bzero(bytes, (size_t)n - sizeof(head));
     memcpy(run_id, head.run_id, sizeof(run_id));
     res->run_id = run_id;
     res->run_dir_fd = fds[0];
     res->listen_fd = fds[1];
     res->journal_read_fd = fds[3];
     memcpy(res->vfs_fds, fds + OWN_FDS, sizeof(int) * head.mount_count);
-    s->plan = plan;
+    if (head.cpuset_count)
+        mt_cgroup_take_cpuset(res->cgroup, fds[OWN_FDS + head.mount_count]);
+    return plan;
 }
 
 // What has happened to the machine while nobody asked for it.
@@ -128,37 +136,43 @@ static void look_at_machine(supervisor *s, const struct pollfd *p)
     sup_exec_paths(s);
 }
 
-static void wait_for_run(supervisor *s, int socket)
+static mt_plan *wait_for_run(supervisor *s, int socket)
 {
+    mt_plan *plan = NULL;
     struct pollfd p[] = {{.fd = socket, .events = POLLIN},
                          {.fd = s->machine.report_fd, .events = POLLIN},
                          {.fd = s->machine.control_fd, .events = POLLIN},
                          {.fd = s->machine.pidfd, .events = POLLIN}};
 
-    while (!s->plan) {
+    while (!plan) {
         if (poll(p, MT_ARRAY_SIZE(p), -1) < 0)
             continue;
         look_at_machine(s, p);
         if (p[0].revents)
-            take_run(s, socket);
+            plan = take_run(s, socket);
     }
+    s->plan = plan;
+    return plan;
 }
 
 void mt_supervisor_spare(mt_run_resources *res, int socket)
 {
     static supervisor s; // of this process, which will have one run
     mt_err *err = NULL;
+    mt_plan *plan;
 
     s = (supervisor){.res = res, .machine = MT_MACHINE_INIT};
-    if (mt_machine_begin(&s.machine, res, &err) < 0) {
+    if (mt_machine_secrets_place(&s.machine, &err) < 0 ||
+        mt_machine_begin(&s.machine, res, &err) < 0) {
         mt_log(MT_LOG_WARNING, "a machine could not be made ahead",
                {"reason", mt_err_sentence(err)});
         _exit(1);
     }
     sup_seal_calls(&s);
-    wait_for_run(&s, socket);
+    plan = wait_for_run(&s, socket);
     (void)close(socket);
     s.machine.phase_count = 0; // those so far were nobody's wait
-    (void)mt_machine_identify(&s.machine, s.plan, res, &err);
+    if (mt_machine_secrets(&s.machine, plan, res, &err) == 0)
+        (void)mt_machine_identify(&s.machine, plan, res, &err);
     sup_run(&s, err);
 }

@@ -20,12 +20,8 @@ enum {
     READ_BYTES = 32 << 10,
     LINE_CHARS_MAX = 4096, // of the command line in a sentence
     TERM_TO_KILL_MS = 1000,
-    BEGIN_LOOK_MS = 10,
-    BEGIN_LOOKS = 500,
     DETAILS_MAX = 48 << 10,
 };
-
-static void go_on(supervisor *s);
 
 static const mt_plan_command *plan_of(const sup_command *c)
 {
@@ -144,7 +140,6 @@ static void over(sup_command *c, mt_end_reason reason, int exit_code, const char
 
     c->running = false;
     s->running--;
-    mt_timer_stop(c->begin_timer);
     if (!c->timed_out) // else it still leads from SIGTERM to SIGKILL for what the command left
         mt_timer_stop(c->timer);
     sup_record(s, &r);
@@ -153,7 +148,7 @@ static void over(sup_command *c, mt_end_reason reason, int exit_code, const char
     if (plan_of(c)->wait)
         s->waiting = false;
     if (s->state == SUP_STARTING)
-        go_on(s);
+        sup_startup_go_on(s);
 }
 
 static void explain(const sup_command *c, int status, mt_buf *to, mt_end_reason *ret_reason,
@@ -251,22 +246,6 @@ static void on_command_timer(mt_timer *timer, void *data)
     }
 }
 
-// mt-init waits for its child to execute. That child is its user's from a moment before, and may be
-// stopped by others of that user's: then mt-init, and who waits for it, would wait for ever.
-static void on_begin_timer(mt_timer *timer, void *data)
-{
-    sup_command *c = data;
-    mt_cgroup *cg = c->s->res->cgroup;
-
-    if (!c->running || c->s->state >= SUP_ENDING)
-        return;
-    if (++c->begin_looks < BEGIN_LOOKS)
-        (void)mt_cgroup_signal(cg, MT_CGROUP_COMMAND(c->index), SIGCONT);
-    else
-        (void)mt_cgroup_kill(cg, MT_CGROUP_COMMAND(c->index));
-    mt_timer_in_ms(timer, BEGIN_LOOK_MS);
-}
-
 // The pipe may be opened again through /dev/stderr by whoever the command runs as: its mode, not
 // its owner, is what counts there.
 static int open_pipe(sup_command *c, int *ret_write_end, mt_err **err)
@@ -321,15 +300,15 @@ static void start_command(sup_command *c)
         not_started(c, mt_err_sentence(err));
         return;
     }
-    mt_timer_in_ms(c->begin_timer, BEGIN_LOOK_MS);
     if (plan_of(c)->max_duration_ms > 0)
         mt_timer_in_ms(c->timer, plan_of(c)->max_duration_ms);
 }
 
 // Starts what may be started now.
-static void go_on(supervisor *s)
+void sup_startup_go_on(supervisor *s)
 {
-    while (s->state == SUP_STARTING && !s->waiting && s->next < s->plan->startup_count) {
+    while (s->state == SUP_STARTING && !s->waiting && s->next < s->plan->startup_count &&
+           sup_may_ask(s)) {
         sup_command *c = &s->commands[s->next++];
 
         s->waiting = plan_of(c)->wait;
@@ -357,8 +336,7 @@ int sup_startup_init(supervisor *s)
         c->err_fd = -1;
         mt_tail_init(&c->tail, MT_OUTPUT_FAILURE_CHARS);
         c->timer = mt_timer_new(s->loop, on_command_timer, c);
-        c->begin_timer = mt_timer_new(s->loop, on_begin_timer, c);
-        if (!c->timer || !c->begin_timer)
+        if (!c->timer)
             return -1;
     }
     return 0;
@@ -368,22 +346,18 @@ void sup_startup_begin(supervisor *s)
 {
     if (!s->path[0])
         sup_exec_paths(s);
-    go_on(s);
+    sup_startup_go_on(s);
 }
 
 void sup_startup_reply(supervisor *s, const mt_init_reply *r)
 {
-    sup_command *c = r->token < s->plan->startup_count ? &s->commands[r->token] : NULL;
+    sup_command *c = &s->commands[r->token];
     _cleanup_buf_ mt_buf why = MT_BUF_INIT(4096);
 
-    if (r->token >= s->plan->startup_count && s->state < SUP_ENDING)
-        commands_reply(s->sent, r);
     // mt-init is not trusted: about what does not run it has nothing to say.
-    if (!c || !c->running || s->state >= SUP_ENDING)
+    if (!c->running)
         return;
-    if (r->type == MT_INIT_STARTED) {
-        mt_timer_stop(c->begin_timer);
-    } else if (r->type == MT_INIT_EXITED) {
+    if (r->type == MT_INIT_EXITED) {
         exited(c, r->status);
     } else if (r->type == MT_INIT_FAILED) {
         sup_exec_failure(s, plan_of(c)->user, NULL, r, &why);

@@ -89,6 +89,8 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
     s->ended.terminated_by = mt_str_of(s->by ? s->by : "");
     s->ended.failure_details = mt_str_of(s->details ? s->details : "");
     mt_timer_stop(s->deadline);
+    mt_close_fd(&s->machine.api_fd);
+    sup_hold(s, false);
     mt_machine_kill(&s->machine);
     (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_ALL);
     sup_record(s, &r);
@@ -136,6 +138,7 @@ static void finish(supervisor *s)
     // Without this record the runner, which sees this process go, writes one of its own.
     if (flush(s) < 0)
         _exit(1);
+    sup_clients_last(s);
     if (s->client_count == 0)
         s->leaving = true;
     else
@@ -259,6 +262,7 @@ static void look_at_machine(supervisor *s)
     if (s->state != SUP_MAKING)
         return;
     r = mt_machine_report(&s->machine, &err);
+    sup_clients_give_api(s);
     if (r == 0 || (r > 0 && s->machine.root_fd < 0))
         return;
     mt_io_remove(s->report_io);
@@ -307,21 +311,32 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->netns_fd);
     mt_close_fd(&res->init_fd);
     mt_close_fd(&res->dev_fd);
+    mt_close_fd(&res->mt_fd);
 }
 
 static void machine_ready(supervisor *s)
 {
     mt_machine *m = &s->machine;
+    mt_err *err = NULL;
 
     s->ready_us = mt_monotonic_us();
     for (uint32_t i = 0; i < m->phase_count; i++)
         record_phase(s, m->phases[i].name, m->phases[i].us);
     record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
+    // Before anything of the run's happens there is a record of its supervisor's: without one it
+    // may be started anew.
+    if (flush(s) < 0) {
+        (void)mt_fail(&err, MT_E_IO, "the journal of the run cannot be written");
+        start_failed(s, err);
+        return;
+    }
+    sup_views_begin(s);
     sup_startup_begin(s);
     // While the first command starts; nothing that it says has been read.
     close_makings(s);
     sup_seal_rights(s);
+    mt_journal_keep_room(s->res->journal);
 }
 
 void sup_started(supervisor *s)
@@ -356,7 +371,7 @@ static void on_control(mt_io *io, uint32_t events, void *data)
     if (n != (ssize_t)sizeof(r) || s->state >= SUP_ENDING)
         return;
     if (s->state > SUP_MAKING) {
-        sup_startup_reply(s, &r);
+        sup_reply(s, &r);
     } else if (r.type == MT_INIT_READY) {
         s->init_ready = true;
         look_at_machine(s);
@@ -384,7 +399,10 @@ static int init(supervisor *s)
     if (!s->deadline || !s->teardown || !s->linger)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
-    return sup_startup_init(s) < 0 || sup_commands_init(s) < 0 || sup_clients_init(s) < 0 ? -1 : 0;
+    return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
+                   sup_disk_init(s) < 0 || sup_views_init(s) < 0 || sup_clients_init(s) < 0
+               ? -1
+               : 0;
 }
 
 static int serve(supervisor *s)
@@ -417,7 +435,19 @@ void sup_run(supervisor *s, mt_err *why_not)
     _exit(0);
 }
 
-void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
+// The secrets first: what is cloned later never had them in its memory.
+static int make_machine(supervisor *s, mt_plan *plan, mt_err **err)
+{
+    if (plan->secret_count && mt_machine_secrets_place(&s->machine, err) < 0)
+        return -1;
+    if (mt_machine_secrets(&s->machine, plan, s->res, err) < 0 ||
+        mt_machine_begin(&s->machine, s->res, err) < 0)
+        return -1;
+    sup_seal_calls(s);
+    return mt_machine_identify(&s->machine, plan, s->res, err);
+}
+
+void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
 {
     static supervisor s; // of this process, which has one run
     mt_err *err = NULL;
@@ -426,9 +456,6 @@ void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res)
     res->layer_count = plan->layer_count;
     res->tmpfs_bytes = plan->limits.disk_bytes;
     s.began_us = mt_monotonic_us();
-    if (mt_machine_begin(&s.machine, res, &err) == 0) {
-        sup_seal_calls(&s);
-        (void)mt_machine_identify(&s.machine, plan, res, &err);
-    }
+    (void)make_machine(&s, plan, &err);
     sup_run(&s, err);
 }

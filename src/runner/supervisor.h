@@ -59,17 +59,22 @@ typedef struct mt_run_resources {
     uint64_t scratch_subvolume; // 0 with a tmpfs
     int disk_usage_fd;          // for mt_scratch_met(); -1 with a tmpfs or where it cannot be known
     mt_cgroup *cgroup;
-    int netns_fd; // a network namespace with its loopback up, owned by the initial user
-                  // namespace: setns() before the clone; -1: make a new one
+    int cpuset_fd; // to a spare: a group that its handle does not have yet, or -1; not its own here
+    mt_cpus cpus;  // that the run is bound to; the runner's to remember
+    int netns_fd;  // a network namespace with its loopback up, owned by the initial user
+                   // namespace: setns() before the clone; -1: make a new one
     const mt_seccomp *seccomp;
-    int init_fd; // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
-    int dev_fd;  // O_PATH: folder with null zero full random urandom tty (0666) and links fd
-                 // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
-                 // nosuid tmpfs: clone it with open_tree(2)
+    int init_fd;  // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
+    int dev_fd;   // O_PATH: folder with null zero full random urandom tty (0666) and links fd
+                  // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
+                  // nosuid tmpfs: clone it with open_tree(2)
+    int mt_fd;    // O_PATH: the program mt, on a read-only file system; -1: the capsule has none
+    bool sign_in; // whether its default user is signed in to the server
 } mt_run_resources;
 
 // Runs the supervisor of one run to its end and leaves the process.
-MT_NORETURN void mt_supervisor_main(const mt_plan *plan, mt_run_resources *res);
+// What it is given of secrets is written to their place and overwritten before anything else.
+MT_NORETURN void mt_supervisor_main(mt_plan *plan, mt_run_resources *res);
 
 // --- spares --------------------------------------------------------------------------------------
 

@@ -705,6 +705,111 @@ static void test_forks(void)
     finish();
 }
 
+// More than the way to mt-init holds.
+static void test_many_at_once(void)
+{
+    mt_plan plan = plan_of(NULL, 0);
+    static char ids[600][37];
+
+    plan.limits.pids = 1024;
+    begin(&plan, true);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        memcpy(ids[i], exec_it((mt_command){.command = "echo $0; exit 7", .async = true}), 37);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        CHECK_INT(await(ids[i], 60000)->e.exit_code, 7);
+    CHECK_INT(now.notes, 0);
+    finish();
+}
+
+static uint64_t spools_held(bool ends_too)
+{
+    struct dirent *e;
+    uint64_t sum = 0;
+    DIR *d = fdopendir(openat(now.run.run_dir, "out", O_RDONLY | O_DIRECTORY));
+
+    while (d && (e = readdir(d))) {
+        struct stat st;
+
+        if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0) < 0)
+            continue;
+        sum += (uint64_t)st.st_blocks * 512;
+        if (ends_too) { // what a record takes is there
+            _cleanup_close_ int fd = openat(dirfd(d), e->d_name, O_RDONLY);
+            off_t at = st.st_size - 4 * MT_COMMAND_RECORD_CHARS;
+
+            CHECK_INT(lseek(fd, at, SEEK_DATA), at);
+            CHECK_INT(lseek(fd, at, SEEK_HOLE), st.st_size);
+        }
+    }
+    (void)closedir(d);
+    return sum;
+}
+
+// All spools of a run take 256 MiB together: the oldest give way, then those that grow.
+static void test_spools_of_a_run(void)
+{
+    char ids[9][37];
+    const uint64_t most = (MT_RUN_SPOOL_BYTES) + (12 << 20); // and what the file system adds
+
+    begin_plain();
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        memcpy(ids[i],
+               exec_it((mt_command){.command = "yes a | head -c 60M; yes 1 | head -c 1M >&2",
+                                    .async = i >= 5}),
+               37);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++) {
+        CHECK_INT(await(ids[i], 60000)->e.exit_code, 0);
+        CHECK_INT(await(ids[i], 0)->e.out_bytes, 60 << 20);
+        CHECK(spools_held(false) <= most);
+    }
+    CHECK(spools_held(true) <= most);
+    CHECK(spools_held(false) > most / 2);
+    // Floods, at the same time: each has less than it may have alone.
+    for (int i = 0; i < 8; i++)
+        memcpy(ids[i],
+               exec_it((mt_command){.command = "yes", .async = true, .max_duration_ms = 3000}), 37);
+    for (int i = 0; i < 8; i++) {
+        CHECK_INT(await(ids[i], 60000)->e.reason, MT_END_TIMEOUT);
+        CHECK(spools_held(false) <= most);
+    }
+    printf("# %llu MiB of spools\n", (unsigned long long)spools_held(true) >> 20);
+    CHECK_INT(now.notes, 0);
+    finish();
+}
+
+// A process is its user's from a moment before it executes: whoever of that user's stops it there
+// stops its command, and no other.
+static void test_stopped_at_birth(void)
+{
+    char ids[10][37];
+
+    begin_plain();
+    // A folder that takes long to enter, for there is when it can be stopped.
+    CHECK_INT(await(exec_it((mt_command){.command =
+                                             "mkdir -p /tmp/x/d /tmp/x/L31; cd /tmp/x;"
+                                             "p=$(printf 'd/../%.0s' $(seq 780));"
+                                             "for i in $(seq 30); do ln -s ${p}L$((i+1)) L$i; done",
+                                         .user = "sandbox"}),
+                    10000)
+                  ->e.exit_code,
+              0);
+    (void)exec_it((mt_command){.command = "while :; do kill -STOP -1; done 2>/dev/null",
+                               .user = "sandbox",
+                               .async = true});
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        memcpy(ids[i],
+               exec_it((mt_command){.command = "true",
+                                    .user = "sandbox",
+                                    .working_directory = "/tmp/x/L1",
+                                    .async = true,
+                                    .max_duration_ms = 500}),
+               37);
+    CHECK_INT(await(sh("echo ok"), 20000)->e.exit_code, 0);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
+        CHECK(await(ids[i], 20000)->started);
+    finish();
+}
+
 static void test_speed(void)
 {
     int64_t began, each[200];
@@ -723,10 +828,12 @@ static void test_speed(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_results,    test_settings,        test_input,   test_large_queue, test_signals,
-        test_background, test_nothing_gathers, test_timeout, test_memory,      test_queue,
-        test_cancel,     test_output,          test_aborted, test_extend,      test_full_queue,
-        test_malformed,  test_forks,           test_speed,
+        test_results,         test_settings,   test_input,           test_large_queue,
+        test_signals,         test_background, test_nothing_gathers, test_timeout,
+        test_memory,          test_queue,      test_cancel,          test_output,
+        test_aborted,         test_extend,     test_full_queue,      test_malformed,
+        test_forks,           test_speed,      test_many_at_once,    test_stopped_at_birth,
+        test_spools_of_a_run,
     };
     const char *why;
 

@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/tap.h"
+#include "runner/machine-internal.h"
 #include "runner/testbed.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -386,6 +388,26 @@ static void test_reaping(void)
     CHECK_STR(output_of("out"), "");
 }
 
+// All at once: more than the way to mt-init holds.
+static void test_many_at_once(void)
+{
+    mt_plan_command list[MT_PLAN_STARTUP_MAX];
+    mt_plan plan = plan_of(list, MT_PLAN_STARTUP_MAX, true);
+    bed_result r;
+
+    for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
+        list[i] = CMD("echo x >> /mnt/data/out; exit 3");
+        list[i].wait = false;
+    }
+    plan.limits.pids = 1024;
+    run_plan(&plan, &r);
+    CHECK_INT(r.end.status, MT_RUN_FINISHED);
+    CHECK_INT(r.startup_ended, MT_PLAN_STARTUP_MAX);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(r.startup_code); i++)
+        CHECK_INT(r.startup_code[i], 3);
+    CHECK_INT(strlen(output_of("out")), 2 * MT_PLAN_STARTUP_MAX);
+}
+
 static void test_deadline(void)
 {
     bed_result r;
@@ -457,6 +479,103 @@ static void test_terminate(void)
     }
 }
 
+// recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
+static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+    struct iovec part = {to, len};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+
+    if (h && h->cmsg_type == SCM_RIGHTS && *ret_fd < 0)
+        memcpy(ret_fd, CMSG_DATA(h), sizeof(int));
+    return n;
+}
+
+// The socket of the sign-in listens, and is the capsule's own.
+static void check_api(const mt_frame *f, int api)
+{
+    int listening = 0;
+    socklen_t len = sizeof(listening);
+    uint32_t base = 0;
+
+    CHECK_INT(mt_get_api(f, &base), 0);
+    CHECK_INT(base, BED_UID_BASE);
+    CHECK_INT(getsockopt(api, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len), 0);
+    CHECK_INT(listening, 1);
+}
+
+// Attaches and reads to the end: every record, in order; and how often the sign-in's socket came.
+static int expect_story(int fd)
+{
+    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
+    uint64_t last = 0;
+    bool ended = false;
+    int apis = 0;
+    _cleanup_close_ int api = -1;
+
+    (void)mt_put_attach(&out, 0);
+    CHECK(mt_write_full(fd, out.data, out.len) == 0);
+    while (!ended) {
+        mt_frame f;
+        mt_record rec;
+        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
+
+        if (n == 0) {
+            char *p = mt_buf_reserve(&in, 4096);
+
+            n = receive_with_fd(fd, p, 4096, &api);
+            if (!CHECK(n > 0))
+                break;
+            mt_buf_added(&in, (size_t)n);
+            continue;
+        }
+        if (n > 0 && f.type == MT_FRAME_API) {
+            check_api(&f, api);
+            apis++;
+            mt_buf_consume(&in, (size_t)n);
+            continue;
+        }
+        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
+            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
+            break;
+        CHECK_INT(rec.seq, last + 1);
+        last = rec.seq;
+        ended = rec.type == MT_REC_ENDED;
+        mt_buf_consume(&in, (size_t)n);
+    }
+    return apis;
+}
+
+// Whoever gets in is told the end, however late he comes.
+static void test_late_client(void)
+{
+    mt_plan plan = plan_of(NULL, 0, true);
+    bed_result r;
+    bed_run run;
+    int late = 0;
+
+    for (int i = 0; i < 30; i++) {
+        int fd;
+
+        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
+        CHECK(bed_wait_record(&run, i % 2 ? MT_REC_ENDING : MT_REC_ENDED, 10000));
+        fd = bed_connect(&run); // -1: it has gone by now
+        if (fd >= 0) {
+            late++;
+            expect_story(fd);
+            mt_close_fd(&fd);
+        }
+        bed_finish(&run, 8000, &r);
+        CHECK_INT(r.exit_code, 0);
+    }
+    printf("# %d of 30 came in late\n", late);
+}
+
 // One that attaches, terminates and leaves at once, reading nothing, is heard all the same.
 static void test_hasty_client(void)
 {
@@ -489,45 +608,20 @@ static void test_hasty_client(void)
     }
 }
 
-// A server that attaches gets every record, then what comes, then the end.
+// A server that attaches gets every record, then what comes, then the end; and, once, the socket of
+// the sign-in.
 static void test_attach(void)
 {
     mt_plan_command c = CMD("sleep 0.2");
     mt_plan plan = plan_of(&c, 1, true);
-    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
-    _cleanup_close_ int fd = -1;
-    uint64_t last = 0;
-    bool ended = false;
     bed_result r;
     bed_run run;
+    int fd;
 
     CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
     CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
     fd = bed_connect(&run);
-    (void)mt_put_attach(&out, 0);
-    CHECK(mt_write_full(fd, out.data, out.len) == 0);
-    while (!ended) {
-        mt_frame f;
-        mt_record rec;
-        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
-
-        if (n == 0) {
-            char *p = mt_buf_reserve(&in, 4096);
-
-            n = recv(fd, p, 4096, 0);
-            if (!CHECK(n > 0))
-                break;
-            mt_buf_added(&in, (size_t)n);
-            continue;
-        }
-        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
-            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
-            break;
-        CHECK_INT(rec.seq, last + 1);
-        last = rec.seq;
-        ended = rec.type == MT_REC_ENDED;
-        mt_buf_consume(&in, (size_t)n);
-    }
+    CHECK_INT(expect_story(fd), 1);
     mt_close_fd(&fd);
     bed_finish(&run, 2000, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
@@ -810,22 +904,103 @@ static void test_killed_init(void)
     run_one(c, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
     CHECK_STR(output_of("out"), "1\n");
-    c.user = "root";
+    c.user = "root"; // may, and nothing comes of it
     run_one(c, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
+    CHECK_STR(output_of("out"), "0\n");
+}
+
+// --- secrets ---
+
+static mt_plan_secret secret_of(const char *name, char *value)
+{
+    return (mt_plan_secret){name, {value, strlen(value)}};
+}
+
+// Of both kinds of file system, whichever this kernel's runs get.
+static void test_secret_files(void)
+{
+    for (int noswap = 0; noswap <= 1; noswap++) {
+        char one[] = "CANARY-7f3a", two[] = "x";
+        mt_plan_secret list[] = {secret_of("one", one), secret_of("two", two)};
+        mt_plan plan = {.secrets = list, .secret_count = 2};
+        _cleanup_close_ int fd = -1, other = -1;
+        _cleanup_err_ mt_err *err = NULL;
+        _cleanup_buf_ mt_buf b = MT_BUF_INIT(100);
+        struct stat st;
+
+        CHECK_INT(mt_secrets_new(noswap, &fd, &err), 0);
+        CHECK_INT(mt_secrets_fill(fd, &plan, 12345, &err), 0);
+        CHECK_INT(fstatat(fd, ".", &st, 0), 0);
+        CHECK(st.st_mode == (S_IFDIR | 0500) && st.st_uid == 12345 && st.st_gid == 12345);
+        CHECK_INT(fstatat(fd, "one", &st, 0), 0);
+        CHECK(st.st_mode == (S_IFREG | 0400) && st.st_uid == 12345 && st.st_gid == 12345);
+        CHECK_INT(mt_read_file(fd, "one", &b), 0);
+        CHECK_STR(mt_buf_str(&b), "CANARY-7f3a");
+        other = openat(fd, "three", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK(other < 0 && errno == EROFS);
+        CHECK(unlinkat(fd, "one", 0) < 0 && errno == EROFS);
+    }
+}
+
+static void test_secrets(void)
+{
+    static const char look[] =
+        "exec > /mnt/data/out 2>&1; cat /mnt/secrets/token; echo; stat -c '%a %U %G' "
+        "/mnt/secrets /mnt/secrets/token; touch /mnt/secrets/x; true";
+    static const char other[] = "cat /mnt/secrets/token > /tmp/o 2>&1; chmod 644 /tmp/o; true";
+    mt_plan_command list[] = {CMD(look), CMD(other), CMD("cat /tmp/o >> /mnt/data/out")};
+    char token[] = "CANARY-7f3a";
+    mt_plan_secret secret = secret_of("token", token);
+    mt_plan plan = plan_of(list, 3, true);
+    bed_result r;
+
+    list[1].user = "sandbox";
+    plan.secrets = &secret;
+    plan.secret_count = 1;
+    run_plan(&plan, &r);
+    if (!CHECK(r.end.status == MT_RUN_FINISHED))
+        say(r.details);
+    CHECK_STR(output_of("out"), "CANARY-7f3a\n500 maitento maitento\n400 maitento maitento\n"
+                                "touch: cannot touch '/mnt/secrets/x': Read-only file system\n"
+                                "cat: /mnt/secrets/token: Permission denied\n");
+}
+
+// A layer may hold anything there: it is not followed.
+static void test_secrets_layer(void)
+{
+    const char *layer = bed_layer(the_bed, "links");
+    char path[256], token[] = "CANARY-7f3a";
+    mt_plan_command c = CMD("true");
+    mt_plan_secret secret = secret_of("token", token);
+    mt_plan plan = plan_of(&c, 1, true);
+    bed_result r;
+
+    (void)snprintf(path, sizeof(path), "%s/mnt", layer);
+    CHECK_INT(mkdir(path, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/mnt/secrets", layer);
+    CHECK_INT(symlink("/tmp", path), 0);
+    plan.secrets = &secret;
+    plan.secret_count = 1;
+    run_plan(&plan, &r);
+    CHECK_INT(r.end.reason, MT_END_START_FAILED);
+    CHECK(strstr(r.details, "/mnt/secrets") && !strstr(r.details, "CANARY"));
+    say(r.details);
+    (void)bed_layer(the_bed, NULL);
 }
 
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_finished,   test_identity,       test_other_user,  test_arguments,
-        test_long_text,  test_many_arguments, test_stdin,       test_failures,
-        test_tail,       test_timeout,        test_memory,      test_pids,
-        test_background, test_reaping,        test_deadline,    test_terminate,
-        test_attach,     test_hasty_client,   test_bad_clients, test_supervisor_killed,
-        test_isolation,  test_network,        test_files,       test_bad_users,
-        test_layers,     test_spoilt_files,   test_late_output, test_privileges,
-        test_tmpfs,      test_killed_init,
+        test_finished,     test_identity,       test_other_user,    test_arguments,
+        test_long_text,    test_many_arguments, test_stdin,         test_failures,
+        test_tail,         test_timeout,        test_memory,        test_pids,
+        test_background,   test_reaping,        test_deadline,      test_terminate,
+        test_attach,       test_hasty_client,   test_bad_clients,   test_supervisor_killed,
+        test_isolation,    test_network,        test_files,         test_bad_users,
+        test_layers,       test_spoilt_files,   test_late_output,   test_privileges,
+        test_tmpfs,        test_killed_init,    test_late_client,   test_many_at_once,
+        test_secret_files, test_secrets,        test_secrets_layer,
     };
     const char *why;
 

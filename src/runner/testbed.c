@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 
 #define IMAGES "/var/cache/maitento/images"
-enum { BLOCK = 4000, UID_BASE = MT_BLOCK_FIRST + BLOCK * MT_BLOCK_IDS };
+enum { BLOCK = BED_BLOCK, UID_BASE = BED_UID_BASE };
 
 struct bed {
     char root[64];
@@ -261,6 +261,7 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .block = BLOCK,
                               .block_lock_fd = -1,
                               .disk_usage_fd = -1,
+                              .cpuset_fd = -1,
                               .uid_base = UID_BASE,
                               .image_userns_fd = b->image_userns,
                               .vfs_userns_fd = b->vfs_userns,
@@ -273,7 +274,9 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .netns_fd = -1,
                               .seccomp = &b->seccomp,
                               .init_fd = b->init_fd,
-                              .dev_fd = b->dev_fd};
+                              .dev_fd = b->dev_fd,
+                              .mt_fd = -1,
+                              .sign_in = true};
     if (mt_journal_create(r->run_dir, "journal", 0640, (uid_t)-1, (gid_t)-1, &res->journal, &err) <
             0 ||
         mt_journal_append(res->journal, &boot, false, &err) < 0 ||

@@ -3,10 +3,16 @@
 // namespace, without the runner. Needs root and an image.
 #pragma once
 
+#include "capsule/idmap.h"
 #include "capsule/protocol.h"
 #include "runner/supervisor.h"
 
-enum { BED_SERVICE_ID = 61234, BED_RECORDS_MAX = 256 };
+enum {
+    BED_SERVICE_ID = 61234,
+    BED_RECORDS_MAX = 256,
+    BED_BLOCK = 4000,
+    BED_UID_BASE = MT_BLOCK_FIRST + BED_BLOCK * MT_BLOCK_IDS,
+};
 
 typedef struct bed bed;
 

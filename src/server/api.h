@@ -47,8 +47,8 @@ typedef struct mt_request {
     } * query_;
     size_t query_count_;
     mt_user user;                // who asks; undefined on MT_ROUTE_OPEN routes
-    const char *run_id;          // the run whose own socket this came through, or NULL
-    const char *run_namespace;   // its namespace: the default of requests from inside
+    const char *run_id;          // the run by way of whose sign-in this is done, or NULL
+    const char *run_namespace;   // its namespace, when `via` is "run": the default there
     const char *via;             // "key", "socket" or "run"
     const char *peer;            // for logs: "uid 0", "127.0.0.1"
     mt_json *body;               // parsed JSON body, NULL when there was none
@@ -75,6 +75,8 @@ char *mt_param_dup(const mt_request *req, const char *name); // in the arena, NU
 mt_str mt_query(const mt_request *req, const char *name);
 // Of the path and the body, for an Idempotency-Key.
 void mt_request_digest(const mt_request *req, char out[MT_REQUEST_DIGEST]);
+// Who does it, for records: "NAME", or "NAME (run ID)" by way of a run's sign-in.
+const char *mt_request_by(const mt_request *req);
 // Typed: the default when not given, badField with the parameter's name when malformed.
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err);
 int mt_query_int(const mt_request *req, const char *name, int64_t min, int64_t max, int64_t def,
@@ -137,8 +139,8 @@ typedef struct mt_route {
 enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 << 20 };
 
 // Each routes-*.c has one table, ended by a row without method.
-extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_deploy[], mt_routes_runs[],
-    mt_routes_commands[], mt_routes_system[];
+extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
+    mt_routes_runs[], mt_routes_commands[], mt_routes_system[];
 
 // Wakes the requests that wait for topic (the id of a run or command). Any thread.
 void mt_announce(const mt_api *api, const char *topic);

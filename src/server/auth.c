@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/auth.h"
 
+#include "capsule/idmap.h"
+
 #include <grp.h>
 #include <pwd.h>
 
@@ -106,12 +108,58 @@ static int by_peer(const mt_http_peer *peer, mt_request *req, mt_err **err)
     return 0;
 }
 
-int mt_auth_user(const mt_door *door, const mt_http_request *request, const mt_http_peer *peer,
-                 mt_request *req, mt_err **err)
+// Who may connect is the socket's mode; here it is asked of the kernel once more.
+static int check_run_peer(const mt_door *door, const mt_http_peer *peer, mt_err **err)
+{
+    if (peer->is_unix &&
+        (peer->uid == door->uid_base || peer->uid == door->uid_base + MT_MAITENTO_UID))
+        return 0;
+    return mt_fail(err, MT_E_UNAUTHENTICATED,
+                   "only the capsule's default user, and its root, are signed in");
+}
+
+// A request that comes through a run's door is the run's, whoever's key it may bring.
+static int enter_run(const mt_door *door, const mt_http_peer *peer, mt_request *req, mt_err **err)
+{
+    if (check_run_peer(door, peer, err) < 0)
+        return -1;
+    req->run_id = mt_arena_strdup(req->arena, door->run_id);
+    return req->run_id ? 0 : mt_fail_oom(err);
+}
+
+static int by_run(mt_request *req, mt_err **err)
+{
+    char ns[MT_STORE_NAME];
+
+    if (mt_store_run_sign_in(req->api->store, req->run_id, &req->user, ns, err) < 0)
+        return -1;
+    req->via = "run";
+    req->run_namespace = mt_arena_strdup(req->arena, ns);
+    return req->run_namespace ? 0 : mt_fail_oom(err);
+}
+
+static int find_user(const mt_door *door, const mt_http_request *request, const mt_http_peer *peer,
+                     mt_request *req, mt_err **err)
 {
     if (mt_http_header_count(request, "Authorization") > 0)
         return by_key(request, req, err);
+    if (door->kind == MT_DOOR_RUN)
+        return by_run(req, err);
     if (door->kind == MT_DOOR_SOCKET && peer->is_unix)
         return by_peer(peer, req, err);
     return mt_fail(err, MT_E_UNAUTHENTICATED, "an API key is needed: Authorization: Bearer mt_…");
+}
+
+int mt_auth_user(const mt_door *door, const mt_http_request *request, const mt_http_peer *peer,
+                 mt_request *req, mt_err **err)
+{
+    if (door->kind == MT_DOOR_RUN && enter_run(door, peer, req, err) < 0)
+        return -1;
+    if (find_user(door, request, peer, req, err) < 0)
+        return -1;
+    // A key or a user that was made inside a run is still the run's doing.
+    if (!req->run_id && req->user.run_id[0] &&
+        !(req->run_id = mt_arena_strdup(req->arena, req->user.run_id)))
+        return mt_fail_oom(err);
+    return 0;
 }

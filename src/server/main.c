@@ -14,10 +14,15 @@
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-enum { WORKERS = 10, STOP_WITHIN_MS = 5000 };
+enum {
+    WORKERS = 10,
+    STOP_WITHIN_MS = 5000,
+    FDS_WANTED = 65536, // one for each live run and each client
+};
 
 typedef struct daemon_state {
     mt_config config;
@@ -104,6 +109,16 @@ static int listen_all(daemon_state *d, mt_err **err)
     return 0;
 }
 
+static void open_door(const char *run_id, int fd, uint32_t uid_base, void *data)
+{
+    mt_doors_open(mt_server_doors(data), run_id, fd, uid_base);
+}
+
+static void close_door(const char *run_id, void *data)
+{
+    mt_doors_close(mt_server_doors(data), run_id);
+}
+
 static int open_parts(daemon_state *d, mt_err **err)
 {
     mt_api *api = &d->api;
@@ -119,8 +134,12 @@ static int open_parts(daemon_state *d, mt_err **err)
         .store = api->store,
         .runner_socket = d->config.runner,
         .runs_dirfd = api->runs_dirfd,
+        .vfs_dirfd = api->vfs_dirfd,
         .limits = &api->limits,
         .max_live_runs = d->config.max_live_runs,
+        .open_door = open_door,
+        .close_door = close_door,
+        .doors = d->server,
     };
     return mt_runs_new(&options, &api->runs, err);
 }
@@ -146,7 +165,7 @@ static void on_signal(mt_io *io, uint32_t events, void *data)
     if (read(d->signal_fd, &info, sizeof(info)) != sizeof(info))
         return;
     mt_log_plain(MT_LOG_INFO, "stopping; runs go on");
-    mt_http_server_stop(mt_server_http(d->server), STOP_WITHIN_MS, stopped, d->loop);
+    mt_server_stop(d->server, STOP_WITHIN_MS, stopped, d->loop);
 }
 
 // Before any thread is made: all of them inherit the mask, so that the signals reach signalfd
@@ -188,9 +207,21 @@ static int write_ready(const daemon_state *d, mt_err **err)
     return r < 0 ? mt_fail_errno(err, r, "cannot write '%s'", d->config.ready_file) : 0;
 }
 
+// Each live run takes some descriptors: as many as may be.
+static void allow_many_files(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // While the process is still root: folders, mounts, sockets. No thread exists yet.
 static int start_as_root(daemon_state *d, mt_err **err)
 {
+    allow_many_files();
     if (check_ids(&d->config, err) < 0 || make_folders(d, err) < 0)
         return -1;
     d->api.limits = d->config.limits;
@@ -311,6 +342,7 @@ int main(int argc, char **argv)
     }
     (void)umask(0077);
     mt_log_init("maitentod", d.config.log_level);
+    mt_allow_many_fds(FDS_WANTED);
     r = run(&d, &err);
     if (r < 0)
         mt_log(MT_LOG_ERROR, "cannot go on", {"error", mt_err_sentence(err)});

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { LANES = 64 };
+enum { LANES = 128 }; // half of them for runs
 
 struct job {
     struct job *next;
@@ -24,10 +24,16 @@ struct mt_pool {
     struct lane lanes[LANES];
     size_t turn;     // the lane that is looked at first
     size_t per_lane; // threads that one may have
+    size_t of_runs;  // threads that the lanes of runs have, all together
     bool stop;
     pthread_t *threads;
     size_t count;
 };
+
+static bool is_of_runs(const mt_pool *pool, const struct lane *lane)
+{
+    return (lane - pool->lanes) % 2 == 1;
+}
 
 // The next job, by turns; NULL: none that may run now.
 static struct job *take(mt_pool *pool, struct lane **ret_lane)
@@ -36,12 +42,14 @@ static struct job *take(mt_pool *pool, struct lane **ret_lane)
         struct lane *lane = &pool->lanes[(pool->turn + i) % LANES];
         struct job *job = lane->first;
 
-        if (!job || lane->running >= pool->per_lane)
+        if (!job || lane->running >= pool->per_lane ||
+            (is_of_runs(pool, lane) && pool->of_runs >= pool->per_lane))
             continue;
         lane->first = job->next;
         if (!lane->first)
             lane->last = &lane->first;
         lane->running++;
+        pool->of_runs += is_of_runs(pool, lane);
         pool->turn = (pool->turn + i + 1) % LANES;
         *ret_lane = lane;
         return job;
@@ -66,6 +74,7 @@ static void *work(void *data)
         job->fn(job->data);
         free(job);
         (void)pthread_mutex_lock(&pool->lock);
+        pool->of_runs -= is_of_runs(pool, lane);
         lane->running--; // this thread looks again, so what the lane held back is seen
     }
     (void)pthread_mutex_unlock(&pool->lock);
@@ -122,9 +131,9 @@ void mt_pool_free(mt_pool *pool)
     free(pool);
 }
 
-int mt_pool_run(mt_pool *pool, uint64_t lane_number, void (*fn)(void *data), void *data)
+int mt_pool_run(mt_pool *pool, mt_lane of, void (*fn)(void *data), void *data)
 {
-    struct lane *lane = &pool->lanes[lane_number % LANES];
+    struct lane *lane = &pool->lanes[(of.number % (LANES / 2)) * 2 + of.of_run];
     struct job *job = malloc(sizeof(*job));
 
     if (!job)

@@ -11,6 +11,11 @@ typedef struct mt_pool mt_pool;
 int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err);
 // Lets the jobs under way finish, runs no more of those that wait. Accepts NULL.
 void mt_pool_free(mt_pool *pool);
-// Runs fn(data) on a worker. lane: any number that stands for the caller; callers may come to share
-// one. 0, or -ENOMEM. Any thread.
-int mt_pool_run(mt_pool *pool, uint64_t lane, void (*fn)(void *data), void *data);
+// Any number that stands for the caller; callers may come to share a lane, but runs share none with
+// anybody else, and all of them together do not have all threads either.
+typedef struct mt_lane {
+    uint64_t number;
+    bool of_run;
+} mt_lane;
+// Runs fn(data) on a worker. 0, or -ENOMEM. Any thread.
+int mt_pool_run(mt_pool *pool, mt_lane lane, void (*fn)(void *data), void *data);

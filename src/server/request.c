@@ -42,6 +42,15 @@ void mt_request_digest(const mt_request *req, char out[MT_REQUEST_DIGEST])
     mt_hex(hash, sizeof(hash), out);
 }
 
+const char *mt_request_by(const mt_request *req)
+{
+    const char *by = NULL;
+
+    if (req->run_id)
+        by = mt_arena_printf(req->arena, "%s (run %s)", req->user.name, req->run_id);
+    return by ? by : req->user.name;
+}
+
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err)
 {
     mt_str value = mt_query(req, name);

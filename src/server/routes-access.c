@@ -44,13 +44,10 @@ static int need_admin(const mt_request *req, mt_err **err)
     return access_check(&req->user, MT_MAY_ADMIN, &server, err);
 }
 
-// What a run makes with its starter's rights must not outlive the run, and these would.
-static int refuse_inside(const mt_request *req, const char *what, mt_err **err)
+// Keys and users that are made by way of a run's sign-in end with the run.
+static const char *made_in_run(const mt_request *req)
 {
-    if (!req->run_id)
-        return 0;
-    return mt_fail(err, MT_E_NOT_SUPPORTED,
-                   "%s cannot be made from inside a capsule: make them outside", what);
+    return req->run_id ? req->run_id : "";
 }
 
 // The body's "name", as a C string that lives as long as the body.
@@ -235,6 +232,7 @@ static void write_key(mt_jw *w, const mt_key *key)
     mt_jw_member_time(w, "dateCreated", key->date_created);
     mt_jw_member_time(w, "expires", key->date_expires);
     mt_jw_member_time(w, "dateLastUsed", key->date_last_used);
+    mt_jw_member_text(w, "runId", key->run_id[0] ? key->run_id : NULL);
 }
 
 // Whose keys are meant: the caller's own, or for an administrator those of a named user.
@@ -278,12 +276,13 @@ static int create_key(mt_request *req, mt_reply *reply, mt_err **err)
     mt_key key;
     mt_jw w;
 
-    if (refuse_inside(req, "keys", err) < 0 || body_name(req, &name, err) < 0 ||
+    if (body_name(req, &name, err) < 0 ||
         MT_JSON_ONLY(req->body, err, "name", "expires", "user") < 0 ||
         mt_json_opt_time(req->body, "expires", &expires, err) < 0 ||
         mt_json_opt_string(req->body, "user", &whose, err) < 0 ||
         whose_keys(req, whose, &user, err) < 0 ||
-        mt_store_key_create(req->api->store, user.id, name, expires, &key, token, err) < 0)
+        mt_store_key_create_in_run(req->api->store, user.id, name, expires, made_in_run(req), &key,
+                                   token, err) < 0)
         return -1;
     mt_jw_init(&w, &reply->body, 0);
     mt_jw_begin_object(&w);
@@ -317,6 +316,8 @@ static void write_user(mt_jw *w, const mt_user *user)
     mt_jw_member_text(w, "name", user->name);
     mt_jw_member_text(w, "role", mt_role_name(user->role));
     mt_jw_member_time(w, "dateCreated", user->date_created);
+    mt_jw_member_text(w, "runId", user->run_id[0] ? user->run_id : NULL);
+    mt_jw_member_bool(w, "stopped", user->stopped);
 }
 
 static int list_users(mt_request *req, mt_reply *reply, mt_err **err)
@@ -359,11 +360,12 @@ static int create_user(mt_request *req, mt_reply *reply, mt_err **err)
     mt_key key;
     mt_jw w;
 
-    if (need_admin(req, err) < 0 || refuse_inside(req, "users", err) < 0 ||
-        body_name(req, &name, err) < 0 || MT_JSON_ONLY(req->body, err, "name", "role") < 0 ||
-        read_role(req, &role, err) < 0 ||
-        mt_store_user_create(req->api->store, name, role, &user, err) < 0 ||
-        mt_store_key_create(req->api->store, user.id, "first", 0, &key, token, err) < 0)
+    if (need_admin(req, err) < 0 || body_name(req, &name, err) < 0 ||
+        MT_JSON_ONLY(req->body, err, "name", "role") < 0 || read_role(req, &role, err) < 0 ||
+        mt_store_user_create_in_run(req->api->store, name, role, made_in_run(req), &user, err) <
+            0 ||
+        mt_store_key_create_in_run(req->api->store, user.id, "first", 0, made_in_run(req), &key,
+                                   token, err) < 0)
         return -1;
     mt_jw_init(&w, &reply->body, 0);
     mt_jw_begin_object(&w);

@@ -265,7 +265,8 @@ static int cancel_command(mt_request *req, mt_reply *reply, mt_err **err)
         return -1;
     if (!req->started && !record.date_ended &&
         mt_runs_cancel(req->api->runs, &record,
-                       record.cancel_requested_by[0] ? record.cancel_requested_by : req->user.name,
+                       record.cancel_requested_by[0] ? record.cancel_requested_by
+                                                     : mt_request_by(req),
                        err) < 0)
         return -1;
     req->started = record.date_ended ? NULL : "cancel";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deploy, and what is deployed: lists and objects of every kind of resource.
+#include "base/base64.h"
 #include "core/deploy.h"
 #include "http/server.h"
 #include "mtr/capsule-def.h"
@@ -8,44 +9,6 @@
 #include <stdio.h>
 
 // ---- reading a project ----
-
-static int digit_of(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = c ? strchr(digits, c) : NULL;
-
-    return found ? (int)(found - digits) : -1;
-}
-
-// Strict base64 (RFC 4648 §4): padded, no blanks, no stray bits. False when it is none.
-static bool base64_decode(mt_str text, char *out, size_t *ret_len)
-{
-    size_t len = 0, pad = 0;
-
-    if (text.len % 4 != 0)
-        return false;
-    while (pad < 2 && pad < text.len && text.data[text.len - 1 - pad] == '=')
-        pad++;
-    for (size_t i = 0; i < text.len; i += 4) {
-        bool last = i + 4 == text.len;
-        uint32_t bits = 0;
-
-        for (size_t k = 0; k < 4; k++) {
-            bool padding = last && k >= 4 - pad;
-            int value = padding ? 0 : digit_of(text.data[i + k]);
-
-            if (value < 0)
-                return false;
-            bits = bits << 6 | (uint32_t)value;
-        }
-        if (last && pad > 0 && (bits & (pad == 1 ? 0xffu : 0xffffu)) != 0)
-            return false;
-        for (size_t k = 0; k < 3 - (last ? pad : 0); k++)
-            out[len++] = (char)(bits >> (16 - 8 * k));
-    }
-    *ret_len = len;
-    return true;
-}
 
 static int file_fault(mt_err **err, size_t i, const char *member, const char *message)
 {
@@ -67,10 +30,10 @@ static int read_content(mt_request *req, const mt_json *v, size_t i, mt_str *ret
         return mt_json_as_str(plain, ret) ? 0 : file_fault(err, i, "content", "must be a string");
     if (!mt_json_as_str(coded, &text))
         return file_fault(err, i, "contentBase64", "must be a string");
-    bytes = mt_arena_alloc(req->arena, text.len / 4 * 3 + 1);
+    bytes = mt_arena_alloc(req->arena, MT_BASE64_ROOM(text.len));
     if (!bytes)
         return mt_fail_oom(err);
-    if (!base64_decode(text, bytes, &ret->len))
+    if (!mt_base64_decode(text, bytes, &ret->len))
         return file_fault(err, i, "contentBase64", "is not base64");
     ret->data = bytes;
     return 0;

@@ -7,6 +7,8 @@
 #include "core/runs.h"
 #include "server/api.h"
 
+#include <stdio.h>
+
 enum { LABELS_MAX = 32, PLAN_ARENA = 64 << 20 };
 
 // ---- a run as JSON ----
@@ -28,6 +30,16 @@ static void write_limits_and_end(mt_jw *w, const mt_run *run)
     mt_jw_raw(w, mt_str_of(run->limits_reached));
 }
 
+static void write_starter(mt_jw *w, const mt_run *run)
+{
+    char by[MT_STORE_BY];
+
+    (void)snprintf(by, sizeof(by), run->parent_id[0] ? "%s (run %s)" : "%s", run->started_by,
+                   run->parent_id);
+    mt_jw_member_text(w, "startedBy", by);
+    mt_jw_member_text(w, "parentRunId", run->parent_id[0] ? run->parent_id : NULL);
+}
+
 static void write_run_members(mt_jw *w, const mt_run *run)
 {
     int64_t until = run->date_ended ? run->date_ended : mt_now_us();
@@ -40,7 +52,7 @@ static void write_run_members(mt_jw *w, const mt_run *run)
     write_limits_and_end(w, run);
     mt_jw_key(w, "labels");
     mt_jw_raw(w, mt_str_of(run->labels));
-    mt_jw_member_text(w, "startedBy", run->started_by);
+    write_starter(w, run);
     mt_jw_member_time(w, "dateCreated", run->date_created);
     mt_jw_member_time(w, "dateReady", run->date_ready);
     mt_jw_member_time(w, "dateEnded", run->date_ended);
@@ -86,6 +98,7 @@ typedef struct start {
     char request_digest[MT_REQUEST_DIGEST];
     const char *image;
     const char **vfs_ids;
+    const char **secret_ids;
 } start;
 
 static void start_done(start *s)
@@ -171,9 +184,28 @@ static int find_mounts(mt_request *req, start *s, mt_err **err)
         mt_vfs_record vfs;
 
         if (mt_store_vfs_get(req->api->store, &req->user, s->ns.id, s->def.vfs[i].name, &vfs, err) <
-            0)
+                0 ||
+            mt_runs_check_vfs(req->api->runs, &vfs, err) < 0)
             return -1;
         if (!(s->vfs_ids[i] = mt_arena_strdup(req->arena, vfs.id)))
+            return mt_fail_oom(err);
+    }
+    return 0;
+}
+
+// That they are there; their values are read when the plan is made.
+static int find_secrets(mt_request *req, start *s, mt_err **err)
+{
+    s->secret_ids = mt_arena_array_of(req->arena, const char *, s->def.secret_count + 1);
+    if (!s->secret_ids)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_secret secret;
+
+        if (mt_store_secret_get(req->api->store, &req->user, s->ns.id, s->def.secrets[i].name,
+                                &secret, err) < 0)
+            return -1;
+        if (!(s->secret_ids[i] = mt_arena_strdup(req->arena, secret.id)))
             return mt_fail_oom(err);
     }
     return 0;
@@ -184,7 +216,7 @@ static int prepare_start(mt_request *req, start *s, mt_err **err)
     mt_request_digest(req, s->request_digest);
     if (find_capsule(req, s, err) < 0 || read_definition(req, s, err) < 0 ||
         read_labels(req, s, err) < 0 || keep_request(req, s, err) < 0 ||
-        find_mounts(req, s, err) < 0)
+        find_mounts(req, s, err) < 0 || find_secrets(req, s, err) < 0)
         return -1;
     return mt_runs_image(req->api->runs, s->image, s->digest, err);
 }
@@ -210,6 +242,8 @@ static void fill_new(mt_request *req, const start *s, mt_run_new *ret)
         .image_digest = s->digest,
         .vfs_ids = s->vfs_ids,
         .vfs_count = s->def.vfs_count,
+        .secret_ids = s->secret_ids,
+        .secret_count = s->def.secret_count,
         .idempotency_key = req->idempotency_key,
         .request_digest = s->request_digest,
     };
@@ -240,6 +274,16 @@ static int reply_dry_run(mt_request *req, const start *s, mt_reply *reply, mt_er
         mt_jw_end_object(&w);
     }
     mt_jw_end_array(&w);
+    mt_jw_key(&w, "secrets");
+    mt_jw_begin_array(&w);
+    for (size_t i = 0; i < s->def.secret_count; i++) {
+        mt_jw_begin_object(&w);
+        mt_jw_member_text(&w, "secret", s->def.secrets[i].name);
+        mt_jw_member_text(&w, "secretId", s->secret_ids[i]);
+        mt_jw_member_text(&w, "mountName", s->def.secrets[i].mount_name);
+        mt_jw_end_object(&w);
+    }
+    mt_jw_end_array(&w);
     mt_jw_key(&w, "definition");
     mt_jw_raw(&w, (mt_str){mt_buf_str(&definition), definition.len});
     mt_jw_end_object(&w);
@@ -256,7 +300,7 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     char id[MT_ID_TEXT];
     mt_run_new new_run;
     mt_plan plan;
-    int r;
+    int r, started;
 
     if (!arena)
         return mt_fail_oom(err);
@@ -271,7 +315,9 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     }
     if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0) {
         plan.limits = limits;
-        if (mt_runs_start(api->runs, &plan, &failed) == 0)
+        started = mt_runs_start(api->runs, &plan, &failed);
+        mt_plan_forget(&plan);
+        if (started == 0)
             return 0;
     }
     mt_runs_release(api->runs, &limits);
@@ -428,9 +474,10 @@ static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
 // Noted first, so that a restart between the two does not forget it. The first one's name stays.
 static int ask_to_stop(mt_request *req, const mt_run *run, mt_err **err)
 {
-    const char *by = run->stop_requested_by[0] ? run->stop_requested_by : req->user.name;
+    const char *me = mt_request_by(req);
+    const char *by = run->stop_requested_by[0] ? run->stop_requested_by : me;
 
-    if (mt_store_run_request_stop(req->api->store, run->id, req->user.name, err) < 0)
+    if (mt_store_run_request_stop(req->api->store, run->id, me, err) < 0)
         return -1;
     return mt_runs_terminate(req->api->runs, run->id, by, err);
 }

@@ -15,9 +15,10 @@ enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST
 
 typedef struct job {
     mt_server *server;
+    mt_http_server *web; // whose exchange it is
     uint64_t exchange;
     mt_http_request *http; // a reference
-    const mt_door *door;
+    mt_door door;          // a copy: that of a run goes with the run
     mt_http_peer peer;
     const mt_route *route;
     mt_request req;
@@ -43,6 +44,10 @@ struct mt_server {
     mt_pool *pool;
     mt_api *api;
     mt_http_server *http;
+    mt_doors *doors;
+    unsigned to_stop; // of the two that have not
+    void (*stopped)(void *data);
+    void *stopped_data;
     job *waiting[TOPICS];
 };
 
@@ -210,7 +215,7 @@ static void round_of(job *j)
     int r = 0;
 
     if (!j->signed_in && !(j->route->flags & MT_ROUTE_OPEN)) {
-        r = mt_auth_user(j->door, j->http, &j->peer, &j->req, &j->err);
+        r = mt_auth_user(&j->door, j->http, &j->peer, &j->req, &j->err);
         j->signed_in = r == 0;
     }
     if (r == 0 && j->admit)
@@ -241,15 +246,17 @@ static void look_again(job *j)
     on_worked(j);
 }
 
-// Who asks, before that is known for sure: by the key that is given, else by the peer.
-static uint64_t lane_of(const job *j)
+// Who asks, before that is known for sure: a run, else by the key that is given, else by the peer.
+static mt_lane lane_of(const job *j)
 {
     mt_str key;
 
+    if (j->door.kind == MT_DOOR_RUN)
+        return (mt_lane){.number = hash_of(mt_str_of(j->door.run_id)), .of_run = true};
     if (!mt_http_header(j->http, "Authorization", &key))
         key = j->peer.is_unix ? (mt_str){(const char *)&j->peer.uid, sizeof(j->peer.uid)}
                               : mt_str_of(j->peer.address);
-    return hash_of(key);
+    return (mt_lane){.number = hash_of(key)};
 }
 
 static void submit(job *j)
@@ -257,7 +264,7 @@ static void submit(job *j)
     j->running = true;
     j->fired = false;
     if (mt_pool_run(j->server->pool, lane_of(j), work, j) < 0) {
-        mt_http_x *x = mt_http_find(j->server->http, j->exchange);
+        mt_http_x *x = mt_http_find(j->web, j->exchange);
 
         j->running = false;
         if (x)
@@ -310,7 +317,7 @@ static void answer_on(mt_http_x *x, job *j, const mt_http_header_line *headers, 
 {
     const mt_follow_spec *spec = &j->reply.follow;
 
-    j->follow = mt_follow_new(j->server->loop, j->server->api, j->server->http, x, spec);
+    j->follow = mt_follow_new(j->server->loop, j->server->api, j->web, x, spec);
     if (!j->follow) {
         (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
         return;
@@ -379,7 +386,7 @@ static void handle(mt_http_x *x, job *j)
 static void on_worked(void *data)
 {
     job *j = data;
-    mt_http_x *x = j->gone ? NULL : mt_http_find(j->server->http, j->exchange);
+    mt_http_x *x = j->gone ? NULL : mt_http_find(j->web, j->exchange);
 
     j->running = false;
     if (!x || j->gone) {
@@ -521,7 +528,7 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
                                   : mt_arena_strdup(j->req.arena, j->peer.address);
     if (!j->req.path || !j->req.peer)
         return mt_fail_oom(err);
-    if (mt_auth_check_host(j->door, j->http, err) < 0 ||
+    if (mt_auth_check_host(&j->door, j->http, err) < 0 ||
         mt_route_find(j->req.method, j->req.path, j->req.arena, &j->route, &j->req, ret_allow,
                       err) < 0 ||
         copy_query(j, err) < 0 || check_body(j, err) < 0 ||
@@ -545,9 +552,10 @@ static job *job_new(mt_http_x *x, mt_server *server)
     if (!j)
         return NULL;
     j->server = server;
+    j->web = mt_http_server_of(x);
     j->exchange = mt_http_id(x);
     j->http = mt_http_request_ref(mt_http_req(x));
-    j->door = mt_http_tag(x);
+    j->door = *(const mt_door *)mt_http_tag(x);
     j->peer = *mt_http_peer_of(x);
     j->req.api = server->api;
     j->req.upload_fd = -1;
@@ -626,6 +634,11 @@ int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
         free(server);
         return mt_fail_oom(err);
     }
+    if (mt_doors_new(loop, &handler, &server->doors, err) < 0) {
+        mt_http_server_free(server->http);
+        free(server);
+        return -1;
+    }
     api->server = server;
     *ret = server;
     return 0;
@@ -642,6 +655,7 @@ void mt_server_free(mt_server *server)
         return;
     // First the workers: their jobs post to the loop, which runs once more to take them in.
     mt_pool_free(server->pool);
+    mt_doors_free(server->doors);
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
     free(server);
@@ -650,4 +664,27 @@ void mt_server_free(mt_server *server)
 mt_http_server *mt_server_http(mt_server *server)
 {
     return server->http;
+}
+
+mt_doors *mt_server_doors(mt_server *server)
+{
+    return server->doors;
+}
+
+static void one_stopped(void *data)
+{
+    mt_server *server = data;
+
+    if (--server->to_stop == 0)
+        server->stopped(server->stopped_data);
+}
+
+void mt_server_stop(mt_server *server, int64_t within_ms, void (*done)(void *data), void *data)
+{
+    if (!server->stopped)
+        server->to_stop = 2;
+    server->stopped = done;
+    server->stopped_data = data;
+    mt_doors_stop(server->doors, within_ms, one_stopped, server);
+    mt_http_server_stop(server->http, within_ms, one_stopped, server);
 }

@@ -12,11 +12,15 @@
 
 #include "server/api.h"
 #include "server/auth.h"
+#include "server/doors.h"
 #include "server/pool.h"
 
 // No threads yet: listeners may be added while the process still has its rights.
 int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err);
 // Starts the workers. Before the loop runs.
 int mt_server_start(mt_server *server, size_t workers, mt_err **err);
-void mt_server_free(mt_server *server); // lets handlers finish; accepts NULL
-mt_http_server *mt_server_http(mt_server *server);
+void mt_server_free(mt_server *server);            // lets handlers finish; accepts NULL
+mt_http_server *mt_server_http(mt_server *server); // of the host's doors
+mt_doors *mt_server_doors(mt_server *server);      // those of runs
+// Graceful end: as mt_http_server_stop(), for all doors.
+void mt_server_stop(mt_server *server, int64_t within_ms, void (*done)(void *data), void *data);

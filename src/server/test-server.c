@@ -131,7 +131,7 @@ static void test_pool(void)
 
     CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
     for (int i = 0; i < 1000; i++)
-        if (mt_pool_run(pool, (uint64_t)i, work, &c) < 0)
+        if (mt_pool_run(pool, (mt_lane){(uint64_t)i, i % 3 == 0}, work, &c) < 0)
             break;
     (void)pthread_mutex_lock(&c.lock);
     while (c.done < 1000)
@@ -177,9 +177,9 @@ static void test_pool_is_fair(void)
 
     CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
     for (int i = 0; i < 100; i++)
-        CHECK_INT(mt_pool_run(pool, 7, wait_at_gate, &g), 0);
+        CHECK_INT(mt_pool_run(pool, (mt_lane){7, false}, wait_at_gate, &g), 0);
     for (int i = 0; i < 10; i++)
-        CHECK_INT(mt_pool_run(pool, 8, pass, &g), 0);
+        CHECK_INT(mt_pool_run(pool, (mt_lane){8, false}, pass, &g), 0);
     (void)pthread_mutex_lock(&g.c.lock);
     while (g.others < 10)
         (void)pthread_cond_wait(&g.c.changed, &g.c.lock);

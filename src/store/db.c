@@ -231,3 +231,13 @@ int db_exec(db *d, const char *sql, mt_err **err)
 {
     return sqlite3_exec(d->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(d, err);
 }
+
+int db_sync(db *d, mt_err **err)
+{
+    sqlite3_file *wal = NULL;
+    int rc = sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+
+    if (rc == SQLITE_OK && wal && wal->pMethods)
+        rc = wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return rc == SQLITE_OK ? 0 : mt_fail(err, MT_E_IO, "the store cannot be synced (%d)", rc);
+}

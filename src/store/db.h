@@ -60,3 +60,5 @@ void db_copy_(db_stmt *st, int column, char *out, size_t size);
 
 bool db_in_transaction(db *d);
 int db_exec(db *d, const char *sql, mt_err **err); // our own constant texts only
+// What was committed without a sync is on the disk from here on.
+int db_sync(db *d, mt_err **err);

@@ -38,6 +38,7 @@ static void key_row(db_stmt *st, mt_key *k)
     k->date_created = db_int(st, 4);
     k->date_expires = db_int(st, 5);
     k->date_last_used = db_int(st, 6);
+    db_copy(st, 7, k->run_id);
 }
 
 static int key_load(db *d, const char *id, mt_key *ret, mt_err **err)
@@ -57,6 +58,7 @@ static int key_load(db *d, const char *id, mt_key *ret, mt_err **err)
 struct create {
     const char *user_id, *name;
     int64_t expires;
+    const char *run_id;
     const unsigned char *hash;
     mt_key *ret;
 };
@@ -67,8 +69,9 @@ static int create_op(tx *t, void *arg, mt_err **err)
     char id[MT_ID_TEXT];
 
     mt_id_new(id);
-    if (db_run(t->db, KEY_ADD, err, T(id), T(c->user_id), T(c->name), B(c->hash, HASH), I(t->now),
-               I(c->expires)) < 0 ||
+    if (run_must_live(t->db, c->run_id, err) < 0 ||
+        db_run(t->db, KEY_ADD, err, T(id), T(c->user_id), T(c->name), B(c->hash, HASH), I(t->now),
+               I(c->expires), T(c->run_id)) < 0 ||
         event_add(t, "key", id, "", "created", err) < 0)
         return -1;
     return key_load(t->db, id, c->ret, err);
@@ -77,10 +80,17 @@ static int create_op(tx *t, void *arg, mt_err **err)
 int mt_store_key_create(mt_store *s, const char *user_id, const char *name, int64_t date_expires,
                         mt_key *ret, char token[MT_STORE_TOKEN], mt_err **err)
 {
+    return mt_store_key_create_in_run(s, user_id, name, date_expires, "", ret, token, err);
+}
+
+int mt_store_key_create_in_run(mt_store *s, const char *user_id, const char *name,
+                               int64_t date_expires, const char *run_id, mt_key *ret,
+                               char token[MT_STORE_TOKEN], mt_err **err)
+{
     unsigned char secret[SECRET], hash[HASH];
     char text[MT_STORE_TOKEN] = "mt_";
     mt_key made;
-    struct create c = {user_id, name, date_expires, hash, &made};
+    struct create c = {user_id, name, date_expires, run_id, hash, &made};
     int r;
 
     if (check_label(name, err) < 0)
@@ -124,7 +134,7 @@ static void touch(mt_store *s, const char *id)
 }
 
 static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
-                     char touch_id[MT_ID_TEXT], mt_err **err)
+                     char run_id[MT_ID_TEXT], char touch_id[MT_ID_TEXT], mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
     int64_t now = mt_now_us(), expires;
@@ -139,6 +149,7 @@ static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
     if (expires != 0 && expires <= now)
         return 1;
     db_copy_(st, 1, user_id, MT_ID_TEXT);
+    db_copy_(st, 4, run_id, MT_ID_TEXT);
     touch_id[0] = '\0';
     if (db_int(st, 3) < now - USED_RESOLUTION_US)
         db_copy_(st, 0, touch_id, MT_ID_TEXT);
@@ -150,7 +161,7 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
     static const char NOT_VALID[] = "the API key is not valid, or has expired";
     _cleanup_reader_ reader *r = NULL;
     unsigned char hash[HASH];
-    char user_id[MT_ID_TEXT], touch_id[MT_ID_TEXT];
+    char user_id[MT_ID_TEXT], run_id[MT_ID_TEXT], touch_id[MT_ID_TEXT];
     mt_user found;
     int rc;
 
@@ -159,11 +170,13 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
     hash_token(s, token, hash);
     if (reader_get(s, &r, err) < 0)
         return -1;
-    rc = find_live(r->db, hash, user_id, touch_id, err);
+    rc = find_live(r->db, hash, user_id, run_id, touch_id, err);
     if (rc == 0)
         rc = user_load(r->db, DB_USER_BY_ID, T(user_id), &found, err);
-    if (rc != 0)
+    if (rc != 0 || found.stopped)
         return rc < 0 ? rc : mt_fail(err, MT_E_UNAUTHENTICATED, "%s", NOT_VALID);
+    if (run_id[0])
+        memcpy(found.run_id, run_id, sizeof(found.run_id));
     if (touch_id[0])
         touch(s, touch_id);
     *ret = found;

@@ -43,6 +43,16 @@ int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err)
     return n;
 }
 
+int list_part(db *d, db_stmt *st, const char *title, mt_buf *b, mt_err **err)
+{
+    _cleanup_buf_ mt_buf names = MT_BUF_INIT(8192);
+    int n = list_names(d, st, &names, err);
+
+    if (n > 0)
+        (void)mt_buf_addf(b, "%s%s %s", b->len ? "; " : "", title, mt_buf_str(&names));
+    return n < 0 ? n : 0;
+}
+
 int check_name(const char *name, const char *what, mt_err **err)
 {
     if (name && mt_is_name(mt_str_of(name)))

@@ -139,27 +139,23 @@ int mt_store_namespace_create(mt_store *s, const mt_user *owner, const char *nam
 
 // ---- removal ----
 
-static int list_part(tx *t, db_id what, const char *id, const char *title, mt_buf *b, mt_err **err)
+static int list_of(tx *t, db_id what, const char *id, const char *title, mt_buf *b, mt_err **err)
 {
-    _cleanup_buf_ mt_buf names = MT_BUF_INIT(8192);
     _cleanup_stmt_ db_stmt *st = NULL;
-    int n;
 
     if (db_start_id(t->db, what, &st, err, T(id)) < 0)
         return -1;
-    n = list_names(t->db, st, &names, err);
-    if (n > 0)
-        (void)mt_buf_addf(b, "%s%s %s", b->len ? "; " : "", title, mt_buf_str(&names));
-    return n < 0 ? n : 0;
+    return list_part(t->db, st, title, b, err);
 }
 
 static int refuse_unless_empty(tx *t, const mt_namespace *n, mt_err **err)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(32768);
 
-    if (list_part(t, DB_NAMESPACE_VFS, n->id, "file systems", &b, err) < 0 ||
-        list_part(t, DB_NAMESPACE_RESOURCES, n->id, "resources", &b, err) < 0 ||
-        list_part(t, DB_NAMESPACE_RUNS, n->id, "live runs", &b, err) < 0)
+    if (list_of(t, DB_NAMESPACE_VFS, n->id, "file systems", &b, err) < 0 ||
+        list_of(t, DB_NAMESPACE_SECRETS, n->id, "secrets", &b, err) < 0 ||
+        list_of(t, DB_NAMESPACE_RESOURCES, n->id, "resources", &b, err) < 0 ||
+        list_of(t, DB_NAMESPACE_RUNS, n->id, "live runs", &b, err) < 0)
         return -1;
     if (b.len == 0)
         return 0;

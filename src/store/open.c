@@ -10,8 +10,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { MASTER = crypto_kdf_KEYBYTES, TOKEN_KEY = crypto_generichash_KEYBYTES };
-_Static_assert(MASTER == 32 && TOKEN_KEY == 32, "sizes in store.h");
+enum {
+    MASTER = crypto_kdf_KEYBYTES,
+    TOKEN_KEY = crypto_generichash_KEYBYTES,
+    SECRET_KEY = crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
+};
+_Static_assert(MASTER == 32 && TOKEN_KEY == 32 && SECRET_KEY == 32, "sizes in store.h");
 
 // A folder that a power loss takes away takes all that was answered with it.
 static void sync_parent(int dirfd)
@@ -105,7 +109,8 @@ static int load_key(mt_store *s, mt_err **err)
         return mt_fail(err, MT_E_INTERNAL, "cannot set up the cryptographic library");
     s->master = sodium_malloc(MASTER);
     s->token_key = sodium_malloc(TOKEN_KEY);
-    if (!s->master || !s->token_key)
+    s->secret_key = sodium_malloc(SECRET_KEY);
+    if (!s->master || !s->token_key || !s->secret_key)
         return mt_fail_oom(err);
     fd = openat(s->dirfd, "key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno != ENOENT)
@@ -114,8 +119,10 @@ static int load_key(mt_store *s, mt_err **err)
     if (r < 0)
         return r;
     mt_store_derive_key(s, "mt_token", s->token_key);
+    mt_store_derive_key(s, "mt_secrt", s->secret_key);
     (void)sodium_mprotect_readonly(s->master);
     (void)sodium_mprotect_readonly(s->token_key);
+    (void)sodium_mprotect_readonly(s->secret_key);
     return 0;
 }
 
@@ -193,7 +200,7 @@ static int ensure_admin(mt_store *s, mt_err **err)
     if (r <= 0)
         return r;
     mt_id_new(id);
-    if (db_run(s->writer, USER_ADD, err, T(id), T("admin"), T("admin"), I(0), I(t.now)) < 0)
+    if (db_run(s->writer, USER_ADD, err, T(id), T("admin"), T("admin"), I(0), I(t.now), T("")) < 0)
         return -1;
     return event_add(&t, "user", id, "", "created", err);
 }
@@ -258,6 +265,7 @@ mt_store *mt_store_close(mt_store *s)
     s->writer = db_close(s->writer);
     sodium_free(s->master);
     sodium_free(s->token_key);
+    sodium_free(s->secret_key);
     mt_close_fd(&s->lock_fd);
     mt_close_fd(&s->dirfd);
     (void)pthread_cond_destroy(&s->wake);

@@ -119,6 +119,43 @@ static int check_vfs(tx *t, const struct deploy *d, const mt_deploy_item *item, 
     return 0;
 }
 
+static int check_secrets(tx *t, const struct deploy *d, const mt_deploy_item *item, mt_err **err)
+{
+    for (size_t i = 0; i < item->secret_count; i++) {
+        _cleanup_stmt_ db_stmt *st = NULL;
+        int r;
+
+        if (db_start(t->db, SECRET_BY_NAME, &st, err, T(""), I(1), T(d->ns.id),
+                     T(item->secret_names[i])) < 0)
+            return -1;
+        r = db_step(t->db, st, err);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            return mt_fail(err, MT_E_NOT_FOUND,
+                           "capsule '%s' names secret '%s', which is not in namespace '%s': mt "
+                           "secret-create %s",
+                           item->name, item->secret_names[i], d->ns.name, item->secret_names[i]);
+    }
+    return 0;
+}
+
+static int name_mounts(tx *t, const mt_deploy_item *item, const char *id, mt_err **err)
+{
+    if (db_run(t->db, RESOURCE_VFS_CLEAR, err, T(id)) < 0 ||
+        db_run(t->db, RESOURCE_SECRETS_CLEAR, err, T(id)) < 0)
+        return -1;
+    for (size_t i = 0; i < item->vfs_count; i++) {
+        if (db_run(t->db, RESOURCE_VFS_ADD, err, T(id), T(item->vfs_names[i])) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < item->secret_count; i++) {
+        if (db_run(t->db, RESOURCE_SECRETS_ADD, err, T(id), T(item->secret_names[i])) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int add_version(tx *t, const mt_deploy_item *item, const char *id, int64_t version,
                        const unsigned char *digest, mt_err **err)
 {
@@ -132,13 +169,7 @@ static int add_version(tx *t, const mt_deploy_item *item, const char *id, int64_
                    B(source->len ? source->text : "", source->len)) < 0)
             return -1;
     }
-    if (db_run(t->db, RESOURCE_VFS_CLEAR, err, T(id)) < 0)
-        return -1;
-    for (size_t i = 0; i < item->vfs_count; i++) {
-        if (db_run(t->db, RESOURCE_VFS_ADD, err, T(id), T(item->vfs_names[i])) < 0)
-            return -1;
-    }
-    return 0;
+    return name_mounts(t, item, id, err);
 }
 
 struct state {
@@ -188,7 +219,8 @@ static int deploy_item(tx *t, struct deploy *d, const mt_deploy_item *item, mt_e
     bool fresh;
 
     digest_of(item, digest);
-    if (check_vfs(t, d, item, err) < 0 || load_state(t, d, item, digest, &state, err) < 0)
+    if (check_vfs(t, d, item, err) < 0 || check_secrets(t, d, item, err) < 0 ||
+        load_state(t, d, item, digest, &state, err) < 0)
         return -1;
     if (state.known && state.same && !state.removed)
         return note(&d->ret->unchanged, item->kind, item->name, state.newest, err);

@@ -75,6 +75,8 @@ static int apply_end(tx *t, const struct apply *a, const struct run_state *state
                T(c->terminated_by ? c->terminated_by : ""), I(c->limit_ms), I(c->signal),
                I(c->memory_peak_bytes), I(c->cpu_us), I(c->ended_us ? c->ended_us : t->now)) < 0 ||
         db_run(t->db, RUN_VFS_CLEAR, err, T(a->run_id)) < 0 ||
+        run_sign_in_end(t, a->run_id, err) < 0 ||
+        db_run(t->db, RUN_SECRETS_CLEAR, err, T(a->run_id)) < 0 ||
         commands_abort(t, a->run_id, state->namespace_id, state->starting, c, err) < 0)
         return -1;
     return event_add(t, "capsuleRun", a->run_id, state->namespace_id, "ended", err);

@@ -187,6 +187,10 @@ static int add_mounts(tx *t, const struct create *c, mt_err **err)
         if (db_run(t->db, RUN_VFS_ADD, err, T(c->id), T(c->new->vfs_ids[i])) < 0)
             return -1;
     }
+    for (size_t i = 0; i < c->new->secret_count; i++) {
+        if (db_run(t->db, RUN_SECRETS_ADD, err, T(c->id), T(c->new->secret_ids[i])) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -199,6 +203,7 @@ static int create_op(tx *t, void *arg, mt_err **err)
 {
     struct create *c = arg;
     const mt_run_new *n = c->new;
+    run_lineage lineage;
     int r;
 
     mt_run_done(c->ret);
@@ -208,12 +213,14 @@ static int create_op(tx *t, void *arg, mt_err **err)
         if (r <= 0)
             return r < 0 ? r : 1;
     }
+    if (run_lineage_of(t, n->parent_id, &lineage, err) < 0)
+        return -1;
     if (db_run(t->db, RUN_ADD, err, T(c->id), T(n->namespace_id), T(n->capsule), I(n->version),
                T(text_or(n->labels, "{}")), T(n->started_by->id), T(n->started_by->name),
                T(text_or(n->parent_id, "")), I(n->date_created ? n->date_created : t->now),
                I(n->deadline), I(n->max_duration_ms), T(text_or(n->image, "")),
-               T(text_or(n->image_digest, "")), T(text_or(n->request, "{}")),
-               T(n->definition)) < 0 ||
+               T(text_or(n->image_digest, "")), T(text_or(n->request, "{}")), T(n->definition),
+               T(lineage.root_id), I(lineage.depth)) < 0 ||
         add_mounts(t, c, err) < 0 || remember_key(t, c, err) < 0 ||
         event_add(t, "capsuleRun", c->id, n->namespace_id, "created", err) < 0)
         return -1;

@@ -37,6 +37,7 @@ struct mt_store {
     int dirfd, lock_fd;
     unsigned char *master; // sodium_malloc'd
     unsigned char *token_key;
+    unsigned char *secret_key; // seals the values of secrets
 
     // The writer. lock guards the queue and the flags of ops; it is never held while SQL runs, and
     // readers_lock is never taken together with it.
@@ -49,6 +50,7 @@ struct mt_store {
     bool stopping;
     db *writer;      // the writer thread's alone once it runs
     bool sync_light; // its commits are not synced for now; the writer thread's alone
+    bool sync_due;   // that of the last one is still to come
 
     // The reserve file; the writer thread's alone.
     int64_t reserve_bytes;
@@ -115,6 +117,8 @@ size_t page_limit(mt_page page);
 // Appends the first column of the rest of st to b as "a, b, c and 4 more", at most 10 of them.
 // The number of rows, or < 0.
 int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
+// The same with a title, behind what b has; nothing where there is no row. 0, or < 0.
+int list_part(db *d, db_stmt *st, const char *title, mt_buf *b, mt_err **err);
 int check_name(const char *name, const char *what, mt_err **err);
 const char *as_id(const mt_user *as); // '' for the server
 int64_t as_all(const mt_user *as);    // 1: sees everything
@@ -127,6 +131,18 @@ int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, c
                      char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err);
 int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
                      const char *run_id, const char *command_id, mt_err **err);
+
+// sign-in.c
+typedef struct run_lineage {
+    char root_id[MT_ID_TEXT];
+    int64_t depth;
+} run_lineage;
+// Of a run that parent_id (NULL, "": nobody) starts; < 0 where it may not.
+int run_lineage_of(tx *t, const char *parent_id, run_lineage *ret, mt_err **err);
+// 0, also for none (NULL, ""); unauthenticated when it has ended.
+int run_must_live(db *d, const char *run_id, mt_err **err);
+// Its part of a run's end: keys and users that were made by way of its sign-in.
+int run_sign_in_end(tx *t, const char *run_id, mt_err **err);
 
 // commands.c: its part of a run's event. ns is the run's namespace.
 int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,

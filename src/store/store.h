@@ -14,19 +14,23 @@
 // notFound.
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
 
 typedef struct mt_store mt_store;
 
 enum {
-    MT_STORE_NAME = 64,    // names of namespaces, file systems, users, resources: 63 bytes and NUL
-    MT_STORE_LABEL = 104,  // names of keys: up to 100 bytes of UTF-8 without control characters
-    MT_STORE_WORD = 24,    // status, endReason, kinds and changes of events
-    MT_STORE_CURSOR = 96,  // "next" of a list
-    MT_STORE_TOKEN = 68,   // "mt_" and 64 hex digits
-    MT_STORE_PAGE = 1000,  // most items of one page; 0 asks for 100
-    MT_STORE_KEY_DAYS = 1, // how long an Idempotency-Key is remembered
+    MT_STORE_NAME = 64,     // names of namespaces, file systems, users, resources: 63 bytes and NUL
+    MT_STORE_LABEL = 104,   // names of keys: up to 100 bytes of UTF-8 without control characters
+    MT_STORE_WORD = 24,     // status, endReason, kinds and changes of events
+    MT_STORE_CURSOR = 96,   // "next" of a list
+    MT_STORE_TOKEN = 68,    // "mt_" and 64 hex digits
+    MT_STORE_PAGE = 1000,   // most items of one page; 0 asks for 100
+    MT_STORE_KEY_DAYS = 1,  // how long an Idempotency-Key is remembered
+    MT_STORE_BY = 112,      // who did it: a user's name, or "NAME (run ID)"
+    MT_STORE_RUN_DEPTH = 4, // so many starts by a run's sign-in may follow each other
+    MT_STORE_RUN_CHILDREN = 64, // live runs that one run, and those below it, may have started
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -59,6 +63,9 @@ typedef struct mt_user {
     char default_namespace_id[MT_ID_TEXT];
     char default_namespace[MT_STORE_NAME];
     int64_t date_created;
+    char run_id[MT_ID_TEXT]; // made by way of that run's sign-in, or signed in by what was: with
+                             // its end this ends, too; "" otherwise
+    bool stopped;            // that run has ended: may not sign in
 } mt_user;
 
 typedef struct mt_user_list {
@@ -75,7 +82,10 @@ typedef struct mt_page {
 } mt_page;
 
 int mt_store_user_create(mt_store *s, const char *name, mt_role role, mt_user *ret,
-                         mt_err **err);                                               // [write]
+                         mt_err **err); // [write]
+// The same by way of a run's sign-in: the user ends with the run (unauthenticated where it has).
+int mt_store_user_create_in_run(mt_store *s, const char *name, mt_role role, const char *run_id,
+                                mt_user *ret, mt_err **err);                          // [write]
 int mt_store_user_get(mt_store *s, const char *id, mt_user *ret, mt_err **err);       // by id
 int mt_store_user_by_name(mt_store *s, const char *name, mt_user *ret, mt_err **err); // by name
 int mt_store_user_list(mt_store *s, mt_page page, mt_user_list *ret, mt_err **err);   // by name
@@ -96,6 +106,7 @@ typedef struct mt_key {
     char user[MT_STORE_NAME];
     char name[MT_STORE_LABEL];
     int64_t date_created, date_expires, date_last_used;
+    char run_id[MT_ID_TEXT]; // ends with that run; "" otherwise
 } mt_key;
 
 typedef struct mt_key_list {
@@ -108,6 +119,10 @@ void mt_key_list_done(mt_key_list *l);
 // The token is shown here and never again: only a keyed hash is kept. Wipe token after use. [write]
 int mt_store_key_create(mt_store *s, const char *user_id, const char *name, int64_t date_expires,
                         mt_key *ret, char token[MT_STORE_TOKEN], mt_err **err);
+// The same by way of a run's sign-in: the key ends with the run (unauthenticated where it has).
+int mt_store_key_create_in_run(mt_store *s, const char *user_id, const char *name,
+                               int64_t date_expires, const char *run_id, mt_key *ret,
+                               char token[MT_STORE_TOKEN], mt_err **err);
 // unauthenticated for anything but a live key; the sentence does not say which it was.
 int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret, mt_err **err);
 int mt_store_key_get(mt_store *s, const char *id, mt_key *ret, mt_err **err);
@@ -148,8 +163,8 @@ int mt_store_namespace_by_id(mt_store *s, const mt_user *as, const char *id, mt_
                              mt_err **err);
 int mt_store_namespace_list(mt_store *s, const mt_user *as, mt_page page, mt_namespace_list *ret,
                             mt_err **err); // by name
-// A conflict that lists what is in it, when it holds file systems, resources or live runs. Records
-// of ended runs go with it. [write]
+// A conflict that lists what is in it, when it holds file systems, secrets, resources or live runs.
+// Records of ended runs go with it. [write]
 int mt_store_namespace_delete(mt_store *s, const char *id, mt_err **err);
 
 int mt_store_member_list(mt_store *s, const char *namespace_id, mt_page page, mt_user_list *ret,
@@ -197,6 +212,45 @@ int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, 
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
+// Secrets. A value goes in and is sealed under the key file, bound to its record; it comes out for
+// the plan of a run alone, never for the API.
+
+enum { MT_SECRET_MAX = 64 << 10 }; // bytes of a value; at least 1
+
+typedef struct mt_secret {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char name[MT_STORE_NAME];
+    int64_t date_created, date_updated;
+    mt_relation relation; // to its namespace
+} mt_secret;
+
+typedef struct mt_secret_list {
+    mt_secret *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_secret_list;
+void mt_secret_list_done(mt_secret_list *l);
+
+// value may hold any bytes; it stays the caller's, who wipes it. [write]
+int mt_store_secret_create(mt_store *s, const char *namespace_id, const char *name, mt_str value,
+                           mt_secret *ret, mt_err **err);
+// Another value; runs that live keep the one they were started with. [write]
+int mt_store_secret_set(mt_store *s, const char *id, mt_str value, mt_secret *ret, mt_err **err);
+int mt_store_secret_get(mt_store *s, const mt_user *as, const char *namespace_id, const char *name,
+                        mt_secret *ret, mt_err **err);
+int mt_store_secret_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
+                         mt_secret_list *ret, mt_err **err); // by name
+// A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
+// force. [write]
+int mt_store_secret_delete(mt_store *s, const char *id, bool force, mt_err **err);
+// Appends the value to ret, which is a MT_BUF_SECRET_INIT one. A sealed value that is not this
+// record's, was changed, or was sealed under another key file is an error.
+int mt_store_secret_open(mt_store *s, const char *namespace_id, const char *name, mt_buf *ret,
+                         mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
 // Deployed resources and their versions (immutable, numbered from 1)
 
 typedef enum mt_resource_kind {
@@ -225,6 +279,8 @@ typedef struct mt_deploy_item {
     // File systems of the namespace that a capsule names: they must be there at the commit.
     const char *const *vfs_names;
     size_t vfs_count;
+    const char *const *secret_names; // and secrets
+    size_t secret_count;
 } mt_deploy_item;
 
 typedef struct mt_deploy_entry {
@@ -305,13 +361,13 @@ typedef struct mt_run {
     char end_reason[MT_STORE_WORD]; // "" while it lives
     int64_t limit_ms;               // of a time-out, else 0
     int signal;                     // that killed it, else 0
-    char terminated_by[MT_STORE_NAME];
-    char stop_requested_by[MT_STORE_NAME]; // a terminate that was asked for, "" when none
-    char *failure_details;                 // never NULL in a filled struct
-    char *limits_reached;                  // JSON list of words
-    char *labels;                          // JSON object
-    char *phases;                          // JSON list
-    char started_by_id[MT_ID_TEXT];        // "" when that user is gone
+    char terminated_by[MT_STORE_BY];
+    char stop_requested_by[MT_STORE_BY]; // a terminate that was asked for, "" when none
+    char *failure_details;               // never NULL in a filled struct
+    char *limits_reached;                // JSON list of words
+    char *labels;                        // JSON object
+    char *phases;                        // JSON list
+    char started_by_id[MT_ID_TEXT];      // "" when that user is gone
     char started_by[MT_STORE_NAME];
     char parent_id[MT_ID_TEXT];
     int64_t date_created, date_ready, date_ended, deadline;
@@ -344,25 +400,33 @@ typedef struct mt_run_new {
     const char *request;    // JSON, NULL: "{}"
     const char *labels;     // JSON, NULL: "{}"
     const mt_user *started_by;
-    const char *parent_id; // run that started it, NULL
+    const char *parent_id; // run whose sign-in started it, NULL
     int64_t max_duration_ms;
     int64_t date_created; // 0: now
     int64_t deadline;
     const char *image, *image_digest;
     const char *const *vfs_ids; // what it mounts
     size_t vfs_count;
-    const char *idempotency_key; // NULL: none; 1..255 bytes
-    const char *request_digest;  // of the whole request, for idempotency_key
+    const char *idempotency_key;   // NULL: none; 1..255 bytes
+    const char *request_digest;    // of the whole request, for idempotency_key
+    const char *const *secret_ids; // that it mounts, too
+    size_t secret_count;
 } mt_run_new;
 
 // 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
-// whose run *ret is. idempotencyKeyReused when the key came with another digest. [write]
+// whose run *ret is. idempotencyKeyReused when the key came with another digest. A parent that has
+// ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep; capacityExceeded when
+// the first run of the chain has MT_STORE_RUN_CHILDREN live ones. [write]
 int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err);
 // The same question without a start (ask it before refusing a start for want of room):
 // 0: *ret is that run, 1: no such key.
 int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                 const char *request_digest, mt_run *ret, mt_err **err);
 int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret, mt_err **err);
+// Whom a run's sign-in stands for, as he is now, and the run's namespace. unauthenticated when the
+// run has ended or that user is no more.
+int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
+                         char ret_namespace[MT_STORE_NAME], mt_err **err);
 
 typedef struct mt_run_filter {
     const char *namespace_id, *capsule, *status, *started_by_id, *id_ending; // NULL: any
@@ -428,6 +492,8 @@ int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_ru
 // The same and wait: 0 or 1 as above. [write]
 int mt_store_run_apply_wait(mt_store *s, const char *run_id, int64_t seq,
                             const mt_run_change *change, mt_err **err);
+// Returns when all that was queued before is stored. [write]
+int mt_store_settle(mt_store *s, mt_err **err);
 // Notes who asked for the end; the first stays. 0 noted, 1 ended or noted before. [write]
 int mt_store_run_request_stop(mt_store *s, const char *run_id, const char *by, mt_err **err);
 // A new longest life, counted from its start. 0 noted, 1 it has ended. [write]
@@ -457,7 +523,7 @@ typedef struct mt_command_record {
     int64_t limit_ms;
     int signal;
     char *limits_reached; // JSON list of words
-    char cancel_requested_by[MT_STORE_NAME];
+    char cancel_requested_by[MT_STORE_BY];
     int64_t standard_length, error_length; // characters in all, 0 when the text is all of it
     int64_t date_created, date_started, date_ended;
     char *failure_details;
@@ -527,8 +593,8 @@ int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char 
 typedef struct mt_event {
     int64_t number;
     int64_t time_us;
-    char kind[MT_STORE_WORD]; // user key namespace vfs agent app capsule interaction json prompt
-                              // capsuleRun command
+    char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
+                              // prompt capsuleRun command
     char object_id[MT_ID_TEXT];
     char namespace_id[MT_ID_TEXT]; // "" for users and keys
     char change[MT_STORE_WORD];    // created updated deleted ready ended …

@@ -18,6 +18,8 @@ void user_row(db_stmt *st, mt_user *u)
     db_copy(st, 4, u->default_namespace_id);
     db_copy(st, 5, u->default_namespace);
     u->date_created = db_int(st, 6);
+    db_copy(st, 7, u->run_id);
+    u->stopped = db_int(st, 8) != 0;
 }
 
 int user_load(db *d, db_id by, db_value key, mt_user *ret, mt_err **err)
@@ -120,14 +122,15 @@ void mt_user_list_done(mt_user_list *l)
     *l = (mt_user_list){0};
 }
 
-// uid -1: bound to none.
-static int add_user(tx *t, const char *name, mt_role role, int64_t uid, mt_user *ret, mt_err **err)
+// uid -1: bound to none. run_id "": for good.
+static int add_user(tx *t, const char *name, mt_role role, int64_t uid, const char *run_id,
+                    mt_user *ret, mt_err **err)
 {
     char id[MT_ID_TEXT];
 
     mt_id_new(id);
     if (db_run(t->db, USER_ADD, err, T(id), T(name), T(mt_role_name(role)),
-               uid < 0 ? T(NULL) : I(uid), I(t->now)) < 0 ||
+               uid < 0 ? T(NULL) : I(uid), I(t->now), T(run_id)) < 0 ||
         event_add(t, "user", id, "", "created", err) < 0)
         return -1;
     return user_load(t->db, DB_USER_BY_ID, T(id), ret, err);
@@ -136,6 +139,7 @@ static int add_user(tx *t, const char *name, mt_role role, int64_t uid, mt_user 
 struct create {
     const char *name;
     mt_role role;
+    const char *run_id;
     mt_user *ret;
 };
 
@@ -146,13 +150,21 @@ static int create_op(tx *t, void *arg, mt_err **err)
 
     if (r <= 0)
         return r < 0 ? r : mt_fail(err, MT_E_ALREADY_EXISTS, "user '%s' exists already", c->name);
-    return add_user(t, c->name, c->role, -1, c->ret, err);
+    if (run_must_live(t->db, c->run_id, err) < 0)
+        return -1;
+    return add_user(t, c->name, c->role, -1, c->run_id, c->ret, err);
 }
 
 int mt_store_user_create(mt_store *s, const char *name, mt_role role, mt_user *ret, mt_err **err)
 {
+    return mt_store_user_create_in_run(s, name, role, "", ret, err);
+}
+
+int mt_store_user_create_in_run(mt_store *s, const char *name, mt_role role, const char *run_id,
+                                mt_user *ret, mt_err **err)
+{
     mt_user made;
-    struct create c = {name, role, &made};
+    struct create c = {name, role, run_id, &made};
 
     if (!is_person(name))
         return mt_fail_field(err, MT_E_BAD_FIELD, "name",
@@ -201,7 +213,7 @@ static int bind_by_name(tx *t, const struct login *l, const char *name, mt_err *
     if (r < 0)
         return r;
     if (r > 0)
-        return add_user(t, name, MT_ROLE_USER, l->uid, l->ret, err);
+        return add_user(t, name, MT_ROLE_USER, l->uid, "", l->ret, err);
     if (l->ret->uid >= 0)
         return 1; // bound to another uid
     if (db_run(t->db, USER_BIND, err, T(l->ret->id), I(l->uid)) < 0 ||
@@ -251,6 +263,11 @@ int mt_store_user_by_login(mt_store *s, const char *login, int64_t uid, mt_user 
         rc = store_write(s, login_op, &l, err);
     if (rc < 0)
         return rc;
+    if (found.stopped)
+        return mt_fail(err, MT_E_UNAUTHENTICATED,
+                       "user '%s' was made inside capsule run '%s' and ended with it: an "
+                       "administrator removes him (mt user-delete)",
+                       found.name, found.run_id);
     *ret = found;
     return 0;
 }

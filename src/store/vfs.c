@@ -171,25 +171,15 @@ struct delete
     bool force;
 };
 
-static int add_users(tx *t, db_stmt *st, const char *title, mt_buf *b, mt_err **err)
-{
-    _cleanup_buf_ mt_buf names = MT_BUF_INIT(8192);
-    int n = list_names(t->db, st, &names, err);
-
-    if (n > 0)
-        (void)mt_buf_addf(b, "%s%s %s", b->len ? "; " : "", title, mt_buf_str(&names));
-    return n < 0 ? n : 0;
-}
-
 static int refuse_in_use(tx *t, const mt_vfs_record *v, mt_err **err)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(32768);
     _cleanup_stmt_ db_stmt *runs = NULL, *capsules = NULL;
 
     if (db_start(t->db, VFS_RUNS, &runs, err, T(v->id)) < 0 ||
-        add_users(t, runs, "mounted by live runs", &b, err) < 0 ||
+        list_part(t->db, runs, "mounted by live runs", &b, err) < 0 ||
         db_start(t->db, VFS_CAPSULES, &capsules, err, T(v->namespace_id), T(v->name)) < 0 ||
-        add_users(t, capsules, "named by capsules", &b, err) < 0)
+        list_part(t->db, capsules, "named by capsules", &b, err) < 0)
         return -1;
     if (b.len == 0)
         return 0;

@@ -3,6 +3,10 @@
 //
 //   queue ──drain──> BEGIN ( SAVEPOINT fn RELEASE | ROLLBACK TO )* COMMIT ──> answers, listener
 //
+// Whom an operation's `done` tells hears of it right after the commit, before the sync that its
+// caller waits for: what is committed outlives this process, though not a power loss, and a
+// command is on its way to its run meanwhile.
+//
 // An operation that fails is undone alone. When the machine failed (disk full, I/O, memory) or
 // SQLite dropped the whole transaction, or the commit failed, each operation of the group is tried
 // once more by itself, so that one that does not fit takes no other with it. Essential operations
@@ -63,13 +67,18 @@ static void roll_back(mt_store *s)
 
 // A group of asynchronous changes alone is not synced at its commit: each of them comes from a
 // run's journal, which was synced before and is read again after a power loss. Anything else is.
-// (In WAL mode a commit that is lost takes nothing else with it.)
+// (In WAL mode a commit that is lost takes nothing else with it.) Where somebody is told before,
+// the sync comes after the commit, in answer().
 static int choose_sync(mt_store *s, const op *first, const op *last, mt_err **err)
 {
-    bool light = true;
+    bool all_async = true, told = false, light;
 
-    for (const op *o = first; o != last; o = o->next)
-        light = light && o->async;
+    for (const op *o = first; o != last; o = o->next) {
+        all_async = all_async && o->async;
+        told = told || (!o->async && o->done);
+    }
+    s->sync_due = told;
+    light = all_async || told;
     if (light == s->sync_light)
         return 0;
     if ((light ? db_do(s->writer, SYNC_NORMAL, err) : db_do(s->writer, SYNC_FULL, err)) < 0)
@@ -141,15 +150,11 @@ static void perform_alone(mt_store *s, op *o)
 static void finish(mt_store *s, op *o)
 {
     if (o->async) {
-        if (o->done)
-            o->done(o->result, o->err, o->data);
         (void)mt_err_free(o->err);
         free(o->arg);
         free(o);
         return;
     }
-    if (o->done)
-        o->done(o->result, o->err, o->data);
     // Once finished is seen, the op (on its caller's stack) is gone.
     pthread_mutex_lock(&s->lock);
     o->finished = true;
@@ -157,9 +162,33 @@ static void finish(mt_store *s, op *o)
     pthread_mutex_unlock(&s->lock);
 }
 
+// Nobody is told that something is stored which the disk may not have.
+static void sync_now(mt_store *s, op *first, op *last)
+{
+    mt_err *e = NULL;
+
+    s->sync_due = false;
+    if (db_sync(s->writer, &e) == 0)
+        return;
+    for (op *o = first; o != last; o = o->next) {
+        mt_err *why = NULL;
+
+        if (o->async || o->result < 0)
+            continue;
+        (void)mt_fail(&why, mt_err_code(e), "%s", mt_err_sentence(e));
+        (void)op_fail(o, why);
+    }
+    (void)mt_err_free(e);
+}
+
 // Ends one transaction: answers, then tells the listener what was committed.
 static void answer(mt_store *s, op *first, op *last)
 {
+    for (op *o = first; o != last; o = o->next)
+        if (o->done)
+            o->done(o->result, o->err, o->data);
+    if (s->sync_due)
+        sync_now(s, first, last);
     while (first != last) {
         op *next = first->next;
 
@@ -312,4 +341,17 @@ int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_stor
     if (r < 0)
         free(o);
     return r;
+}
+
+static int nothing_op(tx *t, void *arg, mt_err **err)
+{
+    (void)t;
+    (void)arg;
+    (void)err;
+    return 0;
+}
+
+int mt_store_settle(mt_store *s, mt_err **err)
+{
+    return store_write(s, nothing_op, NULL, err);
 }

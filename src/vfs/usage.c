@@ -52,24 +52,31 @@ static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
                         MT_MAX(max_age_ms * 1000, ret->took_us * AGE_PER_COST);
 }
 
+int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_err **err)
+{
+    struct slot found = {0}, *slot = slot_of(vfs);
+    int64_t start = mt_monotonic_us();
+    int r = mt_vfs_used(vfs, deadline_ms, &found.bytes, err);
+
+    if (r < 0)
+        return -1;
+    memcpy(found.id, vfs->id, sizeof(found.id));
+    found.partial = r == 1;
+    found.measured_us = mt_monotonic_us();
+    found.took_us = found.measured_us - start;
+    (void)pthread_mutex_lock(&lock);
+    *slot = found;
+    (void)pthread_mutex_unlock(&lock);
+    *ret_bytes = found.bytes;
+    return r;
+}
+
 int mt_vfs_used_lately(const mt_vfs *vfs, int64_t max_age_ms, uint64_t *ret_bytes, mt_err **err)
 {
-    struct slot found, *slot = slot_of(vfs);
-    int64_t start = mt_monotonic_us();
-    int r;
+    struct slot found;
 
-    if (!recall(vfs, max_age_ms, &found)) {
-        r = mt_vfs_used(vfs, MEASURE_MS, &found.bytes, err);
-        if (r < 0)
-            return -1;
-        memcpy(found.id, vfs->id, sizeof(found.id));
-        found.partial = r == 1;
-        found.measured_us = mt_monotonic_us();
-        found.took_us = found.measured_us - start;
-        (void)pthread_mutex_lock(&lock);
-        *slot = found;
-        (void)pthread_mutex_unlock(&lock);
-    }
+    if (!recall(vfs, max_age_ms, &found))
+        return mt_vfs_used_now(vfs, MEASURE_MS, ret_bytes, err);
     *ret_bytes = found.bytes;
     return found.partial ? 1 : 0;
 }

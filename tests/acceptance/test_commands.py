@@ -97,18 +97,16 @@ def test_041_one_at_a_time_in_order(py, bench):
 
 def test_042_async_lets_the_capsule_go_on(py, bench):
     runs = py.capsule_runs
-    slow = runs.exec(bench, "sleep 5; echo slow", run_async=True)
-    began = time.monotonic()
-    assert runs.exec_and_wait(bench, "echo quick").output_standard == "quick\n"
-    assert time.monotonic() - began < 3
+    slow = runs.exec(bench, "while [ ! -e /tmp/go ]; do sleep 0.1; done; echo slow", run_async=True)
+    assert runs.exec_and_wait(bench, "echo quick; rm -f /tmp/go").output_standard == "quick\n"
     assert runs.get_command(bench, slow).status == "Running"
+    runs.exec(bench, "touch /tmp/go")
     assert runs.wait_command(bench, slow).output_standard == "slow\n"
 
 
 def test_043_exec_only_sends(py, bench):
-    began = time.monotonic()
     command = py.capsule_runs.exec(bench, "sleep 1; echo done")
-    assert time.monotonic() - began < 0.8 and command.status in ("Queued", "Running")
+    assert command.status in ("Queued", "Running")
     deadline = time.monotonic() + 10
     while not (found := py.capsule_runs.get_command(bench, command.id)).has_ended and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -309,14 +307,13 @@ def test_059_wait_is_as_if_it_had_run_here(mt, bench):
     assert record["id"] in mt("capsule-command-list", bench.id, check=0).stdout
 
 
-def test_059_output_comes_while_it_runs(server, bench):
+def test_059_output_comes_while_it_runs(server, bench, py):
     with subprocess.Popen([mtserver.program("mt"), "capsule-exec", bench.id, "-w",
-                           "echo first; echo oh >&2; read x < <(sleep 2); echo last"],
+                           "echo first; echo oh >&2; read x < <(sleep 5); echo last"],
                           env={**os.environ, **server.environment()}, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
-        began = time.monotonic()
         assert p.stdout.readline() == b"first\n" and p.stderr.readline() == b"oh\n"
-        assert time.monotonic() - began < 1.8
+        assert py.capsule_runs.list_commands(bench)[-1].status == "Running"
         out, err = p.communicate(timeout=30)
     assert (p.returncode, out, err) == (0, b"last\n", b"")
 

@@ -733,10 +733,8 @@ def test_stop():
     for s in (idle, parked, busy):
         s.close()
     sv = Server()  # without anybody: at once
-    start = time.monotonic()
     with sv:
         pass
-    assert time.monotonic() - start < 0.9
 
 
 def main():

@@ -117,10 +117,29 @@ def walk_files(do, at):
         do("DELETE", f"{at}/files?path={path}&recursive=true", expect=204)
 
 
+def walk_secrets(do, ns):
+    at = f"/v1/namespaces/{ns}/secrets"
+    do("POST", at, {"name": "token", "value": "CANARY-7f3a\u0000\n"}, 201)
+    do("POST", at, {"name": "token", "value": "x"}, 409)
+    do("POST", at, {"name": "bytes", "valueBase64": "AP8K"}, 201)
+    for body in ({"name": "b"}, {"name": "b", "value": ""}, {"name": "b", "value": "x", "valueBase64": "eA=="},
+                 {"name": "b", "valueBase64": "x"}, {"name": "B", "value": "x"}, {"name": "b", "value": 7}, []):
+        do("POST", at, body, 400)
+    do("POST", at, {"name": "b", "value": "x" * 65537}, 413)
+    do("PUT", f"{at}/token", {"value": "y" * 65536}, 200)
+    do("PUT", f"{at}/none", {"value": "y"}, 404)
+    do("PUT", f"{at}/token", {"value": None}, 400)
+    do("GET", f"{at}/token", expect=200)
+    do("GET", f"{at}/none", expect=404)
+    assert [s["name"] for s in do("GET", f"{at}?limit=1", expect=200)["items"]] == ["bytes"]
+    do("DELETE", f"{at}/bytes", expect=204)
+
+
 def walk_resources(do, ns):
     deploy = f"/v1/namespaces/{ns}/deploy"
     capsule = ('startup = [{ command = "true" }]\nautoTerminate = true\n'
-               'vfs = [{ vfs = @ref("work") mountName = "work" }]\nenvironment = { A = "b" }\n')
+               'vfs = [{ vfs = @ref("work") mountName = "work" }]\nenvironment = { A = "b" }\n'
+               'secrets = [{ secret = @ref("token") mountName = "token" }]\n')
     files = [{"path": "capsules/shape.mtr", "content": capsule},
              {"path": "json/shape.json", "content": '{"type":"object"}'},
              {"path": "prompts/shape.md", "content": "Hello.\n"}]
@@ -180,9 +199,12 @@ def test_answers_are_as_described(api):
     assert "usedBytes" in do("GET", f"/v1/namespaces/{name}/vfs/work", expect=200)
     walk_files(do, f"/v1/namespaces/{name}/vfs/work")
     walk_files(do, f"/v1/vfs/{vfs['id']}")
+    walk_secrets(do, name)
     walk_resources(do, name)
     walk_runs(do, name)
     do("DELETE", f"/v1/namespaces/{name}", expect=409)
+    do("DELETE", f"/v1/namespaces/{name}/secrets/token", expect=409)
+    do("DELETE", f"/v1/namespaces/{name}/secrets/token?force=true", expect=204)
     do("DELETE", f"/v1/namespaces/{name}/vfs/work?force=true", expect=204)
     left = {op["operationId"] for item in API["paths"].values() for key, op in item.items()
             if key != "parameters"} - do.seen

@@ -13,6 +13,7 @@ from conftest import Api, mtr
 import mtserver
 
 SPARES = 4  # machines that mt-runner makes ahead (--spares)
+KILLS = int(os.environ.get("MT_KILLS", "10"))
 STARTS = int(os.environ.get("MT_STARTS", "50"))
 SMALL = {"limits": {"memory": "64MiB", "disk": "64MiB", "pids": 64}}
 
@@ -157,6 +158,60 @@ def test_runs_that_no_runner_has_taken_end_all_the_same(own):
     assert own.get(waiting)["status"] == "Finished"
     names = {i["name"] for i in own.call("GET", own.files(ns, "work", "/", "list"))["items"]}
     assert names == {"first", "waiting"}
+
+
+def counted(api):
+    """A capsule whose runs leave one letter each in a file of their own."""
+    ns = api.namespace()
+    api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    api.deploy(ns, {"capsules/c.mtr": 'autoTerminate = true\nvfs = [ { vfs = @ref("work") mountName = "work" } ]\n'
+                                      'limits = { memory = "64MiB" disk = "64MiB" pids = 64 }\n'
+                                      'startup = [ { command = "printf x >> /mnt/work/$N" } ]\n'})
+    return ns
+
+
+def test_a_run_that_had_not_begun_when_the_runner_died_is_started_anew(own):
+    ns = counted(own)
+    first = own.run(ns, "c", {"environment": {"N": "first"}})
+    runs = own.server.dir / "state" / "runs"
+    journal = (runs / first["id"] / "journal").read_bytes()
+    own.server.runner.kill()
+    own.server.runner.wait()
+    # As it is left by a kill between the making of a run's folder and the start of its supervisor.
+    run = own.start(ns, "c", {"environment": {"N": "second"}})
+    at = 8
+    while at < len(journal) and int.from_bytes(journal[at + 24:at + 26], "little") in (1, 2):  # boot, resources
+        at += 8 + int.from_bytes(journal[at:at + 4], "little")
+    (runs / run["id"]).mkdir(0o750)
+    (runs / run["id"] / "journal").write_bytes(journal[:at])
+    own.server.start_runner()
+    ended = own.get(run)
+    assert (ended["status"], ended["endReason"]) == ("Finished", "exited"), ended
+    assert own.read(ns, "work", "/second") == b"x"
+
+
+def test_the_runner_is_killed_at_any_moment_of_a_start(own):
+    ns = counted(own)
+    runs = []
+
+    def all_ended(left):
+        while len(runs) > left:
+            ended = own.get(runs.pop(0))
+            assert (ended["status"], ended["endReason"]) == ("Finished", "exited"), ended
+
+    for n in range(KILLS):
+        batch = [own.start(ns, "c", {"environment": {"N": f"{n}-{i}"}}) for i in range(3)]
+        time.sleep(n % 10 / 1000)  # the moment
+        own.server.runner.kill()
+        own.server.runner.wait()
+        runs += batch
+        own.server.start_runner()
+        all_ended(9)
+    all_ended(0)
+    for n in range(KILLS):
+        for i in range(3):
+            assert own.read(ns, "work", f"/{n}-{i}") == b"x", "run once"
+    wait_for(lambda: not leftovers(own.server)["cgroups"], "the groups are gone")
 
 
 def test_a_second_server_on_one_state_is_refused(own):

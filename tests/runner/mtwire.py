@@ -21,6 +21,7 @@ SERVICE = 61234
 
 HELLO, INFO, START, STARTED, FAILED, SWEEP, SWEPT, GONE = range(1, 9)
 ATTACH, RECORD, TERMINATE = 32, 33, 34
+API = 56
 STATUSES = ["Starting", "Running", "Finished", "Error"]
 REASONS = ["none", "exited", "signaled", "timeout", "outOfMemory", "terminated", "runEnded", "startFailed",
            "parentEnded", "diskFull", "supervisorLost", "nodeLost"]
@@ -76,7 +77,8 @@ def image_digest(name="slim"):
 
 def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environment=(), auto_terminate=True,
          max_duration_ms=60000, memory=512 * MIB, cpu_milli=0, pids=128, disk=256 * MIB, hostname="test",
-         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, layers=()):
+         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, layers=(),
+         secrets=()):
     """startup: strings, or dicts with command, arguments, user, wait, max_duration_ms."""
     out = struct.pack("<H", version)
     out += text(run_id or str(uuid.uuid4())) + text(namespace) + text(capsule) + text(image or image_digest())
@@ -93,7 +95,11 @@ def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environmen
         out += struct.pack("<?q", c.get("wait", True), c.get("max_duration_ms", 0))
     out += struct.pack("<?qq", auto_terminate, max_duration_ms,
                        deadline_ns or boottime_ns() + max_duration_ms * 1000000)
-    return out + struct.pack("<QIIQB", memory, cpu_milli, pids, disk, network) + text(hostname)
+    out += struct.pack("<QIIQB", memory, cpu_milli, pids, disk, network) + text(hostname)
+    out += struct.pack("<I", len(secrets))
+    for name, value in secrets:
+        out += text(name) + text(value)
+    return out
 
 
 def crc32c(data):
@@ -163,6 +169,7 @@ class Link:
         self.sock.connect(str(path))
         self.data = b""
         self.unasked = []
+        self.apis = 0
         self.tag = 0
 
     def close(self):
@@ -179,6 +186,9 @@ class Link:
                 if len(self.data) >= n:
                     frame, self.data = self.data[:n], self.data[n:]
                     kind, tag = struct.unpack_from("<HI", frame, 4)
+                    if kind == API:  # its descriptor is dropped: nobody here accepts on it
+                        self.apis += 1
+                        continue
                     return kind, tag, frame[10:]
             more = self.sock.recv(1 << 16)
             if not more:

@@ -148,6 +148,7 @@ def test_a_server_that_attaches_late_reads_everything(runner):
         seen.append(mtwire.record(payload))
     again = runner.attach(run, after=seen[-2]["seq"])
     assert mtwire.record(again.receive()[2]) == seen[-1]
+    assert link.apis == again.apis == 1
     again.send(mtwire.TERMINATE, text("ada"))
     while seen[-1]["type"] != "ended":
         seen.append(mtwire.record(link.receive()[2]))
@@ -410,14 +411,16 @@ def test_death_of_the_janitor(own):
     own.wait(new, "closed")
 
 
-def write_journal(folder, boot):
+def write_journal(folder, boot, begun=True):
+    """A journal as a crash leaves it; begun: its supervisor has written something of its own."""
     os.mkdir(folder, 0o750)
     def rec(seq, kind, payload):
         body = struct.pack("<QqH", seq, 1, kind) + payload
         return struct.pack("<II", len(body), mtwire.crc32c(body)) + body
     (folder / "journal").write_bytes(
         b"MTJRNL1\n" + rec(1, 1, text(boot)) + rec(2, 2, struct.pack("<H", 1) + text("7")) +
-        rec(3, 2, struct.pack("<H", 4) + text("1 1")) + b"\x50\0\0\0torn")
+        rec(3, 2, struct.pack("<H", 4) + text("1 1")) +
+        (rec(4, 4, text("machine") + struct.pack("<Q", 5)) if begun else b"") + b"\x50\0\0\0torn")
 
 
 def test_after_a_restart_of_the_machine(own):
@@ -436,6 +439,16 @@ def test_a_pid_that_is_someone_elses_is_not_a_supervisor(own):
     write_journal(own.folder(run), Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     own.start()
     assert own.wait(run)["reason"] == "supervisorLost"  # pid 1 is alive, with another start time
+
+
+def test_a_run_that_had_not_begun_may_be_sent_again(own):
+    run = str(uuid.uuid4())
+    own.stop()
+    write_journal(own.folder(run), Path("/proc/sys/kernel/random/boot_id").read_text().strip(), begun=False)
+    own.start()
+    until(lambda: not own.folder(run).exists(), "nothing is left of it")
+    assert own.run(["true"], run_id=run) == run
+    assert own.wait(run)["status"] == "Finished"
 
 
 def test_a_folder_that_is_not_roots_is_nobodys(own):

@@ -2,6 +2,7 @@
 """The client and what lives in a namespace."""
 from __future__ import annotations
 
+import base64
 import os
 import time
 import uuid
@@ -11,7 +12,7 @@ from . import _settings
 from ._errors import MaitentoError
 from ._files import VfsFiles, project_files
 from ._http import Http, path_of
-from ._records import (Capsule, CapsuleRun, DeployResult, Duration, Namespace, Vfs, camel, duration)
+from ._records import (Capsule, CapsuleRun, DeployResult, Duration, Namespace, Secret, Vfs, camel, duration)
 from ._runs import CapsuleRuns
 
 
@@ -25,6 +26,7 @@ class Maitento:
         self._server_default: Optional[str] = None
         self.namespaces = Namespaces(self)
         self.vfs = FileSystems(self)
+        self.secrets = Secrets(self)
         self.capsules = Capsules(self)
         self.capsule_runs = CapsuleRuns(self._http)
 
@@ -133,6 +135,46 @@ class FileSystems:
     def open(self, name: str, namespace: Optional[str] = None) -> VfsFiles:
         """Its files. Nothing is asked of the server yet."""
         return VfsFiles(self._client._http, self._client._namespace(namespace), name)
+
+
+class Secrets:
+    """Values that capsules mount. They are given, never read back."""
+
+    def __init__(self, client: Maitento):
+        self._client = client
+
+    @staticmethod
+    def _value(value: Union[str, bytes]) -> Dict[str, str]:
+        if isinstance(value, str):
+            return {"value": value}
+        return {"valueBase64": base64.b64encode(value).decode("ascii")}
+
+    def create(self, name: str, value: Union[str, bytes], namespace: Optional[str] = None) -> Secret:
+        """A new secret of 1 to 65,536 bytes; text is kept as UTF-8."""
+        return Secret(self._client._call("POST", ("secrets",), namespace, {"name": name, **self._value(value)}))
+
+    def set(self, name: str, value: Union[str, bytes], namespace: Optional[str] = None) -> Secret:
+        """Another value. Runs that live keep the one they were started with."""
+        return Secret(self._client._call("PUT", ("secrets", name), namespace, self._value(value)))
+
+    def find(self, name: str, namespace: Optional[str] = None) -> Optional[Secret]:
+        """None where there is none."""
+        try:
+            return self.get(name, namespace)
+        except MaitentoError as error:
+            if error.code == "notFound":
+                return None
+            raise
+
+    def get(self, name: str, namespace: Optional[str] = None) -> Secret:
+        return Secret(self._client._call("GET", ("secrets", name), namespace))
+
+    def list(self, namespace: Optional[str] = None) -> List[Secret]:
+        path = path_of("namespaces", self._client._namespace(namespace), "secrets")
+        return [Secret(item) for item in self._client._http.pages(path)]
+
+    def delete(self, name: str, namespace: Optional[str] = None, force: bool = False) -> None:
+        self._client._call("DELETE", ("secrets", name), namespace, force=force or None)
 
 
 def _members(items: Optional[Sequence[Mapping[str, Any]]]) -> Optional[List[Dict[str, Any]]]:

@@ -67,6 +67,16 @@ class Vfs(Record):
     limit_bytes: int
 
 
+class Secret(Record):
+    """Never its value."""
+
+    id: str
+    name: str
+    namespace: str
+    date_created: str
+    date_updated: str
+
+
 class VfsItem(Record):
     path: str
     name: str

@@ -1,0 +1,524 @@
+"""The acceptance checks of the sign-in inside capsules, by their numbers, and the parts of the field
+cases O-31 and O-32 that are about it. Everything is done by mt inside, or by hostile code there.
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import mtserver
+from conftest import Api, Ref, mtr
+
+SANDBOX = {"users": [{"name": "sandbox"}], "maxDuration": "00:05:00",
+           "limits": {"memory": "64MiB", "pids": 64, "disk": "16MiB"}}
+WAIT = 60
+
+
+class As(Api):
+    """The API as somebody else than the host's root."""
+
+    def __init__(self, server, key):
+        super().__init__(server)
+        self.key = key
+
+    def call(self, method, path, body=None, expect=(200, 201, 204), headers=None):
+        return super().call(method, path, body, expect, self.signed(headers))
+
+    def error(self, method, path, body=None, headers=None):
+        return super().error(method, path, body, self.signed(headers))
+
+    def raw(self, method, path, data=None, headers=None):
+        return super().raw(method, path, data, self.signed(headers))
+
+    def signed(self, headers):
+        return {"Authorization": f"Bearer {self.key}", **(headers or {})}
+
+
+_people = iter(range(1, 1000))
+
+
+def person(api, role="user"):
+    made = api.call("POST", "/v1/users", {"name": f"person{os.getpid()}-{next(_people)}", "role": role}, 201)
+    who = As(api.server, made["key"])
+    who.name = made["name"]
+    return who
+
+
+@pytest.fixture()
+def ada(api):
+    return person(api)
+
+
+@pytest.fixture()
+def home(ada):
+    """A namespace of ada's with a file system."""
+    ns = ada.namespace("home")
+    ada.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    return ns
+
+
+@pytest.fixture()
+def runs(api):
+    """start(who, ns, …): a run that stays up, ready; all of them are ended afterwards."""
+    started = []
+
+    def start(who, ns, name="c", startup=(), **properties):
+        properties = {**SANDBOX, "vfs": [{"vfs": Ref("work"), "mountName": "work"}], **properties}
+        who.deploy(ns, {f"capsules/{name}.mtr": mtr({"startup": list(startup), **properties})})
+        started.append(who.get(who.start(ns, name), until="ready"))
+        return started[-1]
+    yield start
+    for run in started:
+        api.terminate(run)
+
+
+def send(who, run, line, user="maitento", **properties):
+    return who.call("POST", f"/v1/capsule-runs/{run['id']}/commands",
+                    {"command": line, "runAsUser": user, **properties}, 201)
+
+
+def await_command(who, run, command, seconds=WAIT):
+    deadline = time.monotonic() + seconds
+    while True:
+        got = who.call("GET", f"/v1/capsule-runs/{run['id']}/commands/{command['id']}?wait=20")
+        if got["dateEnded"]:
+            return got
+        assert time.monotonic() < deadline, got
+
+
+def inside(who, run, line, user="maitento", code=0):
+    """Runs a line inside; its output, and the error output where it was to fail."""
+    done = await_command(who, run, send(who, run, line, user))
+    assert done["exitCode"] == code, (line, done)
+    return done["outputStandard"] if code == 0 else done["outputError"]
+
+
+def whoami(server, key):
+    return server.request("GET", "/v1/whoami", headers={"Authorization": f"Bearer {key}"})
+
+
+# ---- 68 ----
+
+def test_a68_mt_is_there_and_signed_in(api, ada, home, runs):
+    run = runs(ada, home, startup=[{"command": "mt whoami --json > /tmp/at-start"}])
+    assert inside(ada, run, "command -v mt") == "/usr/local/bin/mt\n"
+    for text in (inside(ada, run, "mt whoami --json"), inside(ada, run, "cat /tmp/at-start")):
+        me = json.loads(text)
+        assert (me["name"], me["role"], me["via"], me["defaultNamespace"]) == (ada.name, "user", "run", home)
+    assert inside(ada, run, "env | grep ^MAITENTO") == f"MAITENTO_NAMESPACE={home}\n"
+    assert inside(ada, run, "ls -A ~ | grep -c maitento", code=1) == ""
+    settings = json.loads(inside(ada, run, "mt config-get --json"))
+    assert settings["url"]["value"] == "unix:/run/maitento/api.sock" and settings["key"]["set"] is False
+    # Nothing names a namespace: it is the run's.
+    assert inside(ada, run, "mt vfs-list --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[0][\"name\"])'"
+                  ) == "work\n"
+    # The capsule's author may say otherwise.
+    other = ada.namespace("other")
+    api_named = runs(ada, home, name="named", environment={"MAITENTO_NAMESPACE": other})
+    assert inside(ada, api_named, "echo $MAITENTO_NAMESPACE") == f"{other}\n"
+
+
+# ---- 69 ----
+
+def test_a69_reads_and_writes_a_file_system_and_starts_a_capsule(ada, home, runs):
+    ada.call("POST", f"/v1/namespaces/{home}/vfs", {"name": "other"}, 201)
+    ada.write(home, "other", "/in.txt", "from outside\n")
+    ada.deploy(home, {"capsules/job.mtr": mtr({
+        "startup": [{"command": "sh", "arguments": ["-c", "echo done by $(hostname) > /mnt/other/out.txt"]}],
+        "autoTerminate": True, "vfs": [{"vfs": Ref("other"), "mountName": "other"}], "limits": SANDBOX["limits"]})})
+    run = runs(ada, home)
+    assert inside(ada, run, "mt cat /vfs/other/in.txt") == "from outside\n"
+    inside(ada, run, "echo from inside > /tmp/x && mt cp /tmp/x /vfs/other/x.txt")
+    assert ada.read(home, "other", "/x.txt") == b"from inside\n"
+    child = inside(ada, run, "mt capsule-start job --wait -q").split()[0]
+    assert ada.read(home, "other", "/out.txt") == b"done by job\n"
+    record = ada.call("GET", f"/v1/capsule-runs/{child}")
+    assert record["status"] == "Finished" and record["parentRunId"] == run["id"]
+    assert record["startedBy"] == f"{ada.name} (run {run['id']})"
+    # A command in another run, its output and its end.
+    runs(ada, home, name="beside")
+    assert inside(ada, run, "R=$(mt capsule-start beside -q) && mt capsule-exec $R 'echo hello' --wait -q "
+                            "&& mt capsule-terminate $R -q").splitlines()[0] == "hello"
+    stopped = ada.get(ada.call("GET", f"/v1/capsule-runs?namespace={home}&capsule=beside")["items"][0])
+    assert stopped["terminatedBy"] == f"{ada.name} (run {run['id']})", stopped
+
+
+# ---- 70, and O-31: whichever way the run ends ----
+
+def stop_by_terminate(server, who, run):
+    who.terminate(run)
+
+
+def stop_by_time(server, who, run):
+    pass
+
+
+def stop_by_death_of_supervisor(server, who, run):
+    journal = (server.dir / f"state/runs/{run['id']}/journal").read_bytes()
+    for pid in Path("/proc").iterdir():
+        try:
+            if (pid / "comm").read_text() == "mt-supervisor\n" and pid.name.encode() + b" " in journal:
+                os.kill(int(pid.name), signal.SIGKILL)
+                return
+        except (OSError, ValueError):
+            continue
+    raise AssertionError("no supervisor found")
+
+
+@pytest.mark.parametrize("stop,limit", [(stop_by_terminate, "00:05:00"), (stop_by_time, "00:00:04"),
+                                        (stop_by_death_of_supervisor, "00:05:00")],
+                         ids=["terminated", "timeout", "supervisorLost"])
+def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs, stop, limit):
+    run = runs(ada, home, maxDuration=limit)
+    key = inside(ada, run, "mt key-create spare -q").strip()
+    assert whoami(server, key)[1]["name"] == ada.name
+    listed = {k["name"]: k["runId"] for k in ada.call("GET", "/v1/keys")["items"]}
+    assert listed == {"first": None, "spare": run["id"]}
+    # A key that was made with that key is the run's just as well.
+    status, second = server.request("POST", "/v1/keys", {"name": "second"}, {"Authorization": f"Bearer {key}"})
+    assert status == 201 and second["runId"] == run["id"]
+    stop(server, ada, run)
+    ended = ada.get(run)
+    assert ended["endReason"] in ("terminated", "timeout", "supervisorLost"), ended
+    for dead in (key, second["key"]):
+        status, answer = whoami(server, dead)
+        assert (status, answer["code"]) == (401, "unauthenticated")
+    assert [k["name"] for k in ada.call("GET", "/v1/keys")["items"]] == ["first"]
+    log = (server.dir / "maitentod.log").read_text() + (server.dir / "mt-runner.log").read_text()
+    assert key not in log and second["key"] not in log
+
+
+def test_a70_users_made_inside_end_with_the_run(server, api, runs):
+    admin = person(api, "admin")
+    ns = admin.namespace("admins")
+    admin.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    run = runs(admin, ns)
+    names = [f"guest{os.getpid()}", f"owner{os.getpid()}"]
+    keys = [json.loads(inside(admin, run, f"mt user-create {name} --json"))["key"] for name in names]
+    status, _ = server.request("POST", "/v1/namespaces", {"name": f"of-{names[1]}"}, {"Authorization": f"Bearer {keys[1]}"})
+    assert status == 201
+    admin.terminate(run)
+    admin.get(run)
+    assert [whoami(server, key)[0] for key in keys] == [401, 401]
+    left = {u["name"]: u for u in api.call("GET", "/v1/users?limit=1000")["items"]}
+    assert names[0] not in left and left[names[1]]["stopped"] is True
+    api.call("DELETE", f"/v1/namespaces/of-{names[1]}")
+    api.call("DELETE", f"/v1/users/{names[1]}")
+
+
+TAKER = r'''
+import os, socket, time
+s = socket.socket(socket.AF_UNIX); s.bind("/mnt/work/s"); os.chmod("/mnt/work/s", 0o666); s.listen(1)
+open("/mnt/work/listening", "w").close()
+c, _ = s.accept()
+_, fds, _, _ = socket.recv_fds(c, 1, 2)
+taken = socket.socket(fileno=fds[0]); taken.settimeout(60)
+folder = fds[1]
+def ask():
+    try:
+        taken.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n")
+        return taken.recv(4096).split(b"\r\n")[0].decode() or "cut"
+    except OSError as e:
+        return "cut"
+def connect():
+    try:
+        socket.socket(socket.AF_UNIX).connect("/proc/self/fd/%d/api.sock" % folder)
+        return "connected"
+    except OSError as e:
+        return type(e).__name__
+def say(name, *lines):
+    with open("/mnt/work/." + name, "w") as f: f.write("\n".join(lines))
+    os.rename("/mnt/work/." + name, "/mnt/work/" + name)
+say("first", ask(), connect())
+while not os.path.exists("/mnt/work/over"): time.sleep(0.02)
+say("second", ask(), connect())
+'''
+
+GIVER = r'''
+import os, socket
+api = socket.socket(socket.AF_UNIX); api.connect("/run/maitento/api.sock")
+c = socket.socket(socket.AF_UNIX); c.connect("/mnt/work/s")
+socket.send_fds(c, [b"x"], [api.fileno(), os.open("/run/maitento", os.O_PATH)])
+'''
+
+
+def wait_for_file(who, ns, name, seconds=WAIT):
+    deadline = time.monotonic() + seconds
+    while who.raw("GET", who.files(ns, "work", name))[0] != 200:
+        assert time.monotonic() < deadline, f"{name} does not come"
+        time.sleep(0.05)
+    return who.read(ns, "work", name).decode().splitlines()
+
+
+@pytest.mark.parametrize("user", ["maitento", "root"])
+def test_a70_a_connection_that_was_carried_out_is_cut(ada, home, runs, user):
+    """Another capsule gets a connection, and the very folder, of one that then ends."""
+    taker = runs(ada, home, name="taker")
+    giver = runs(ada, home, name="giver")
+    send(ada, taker, "python3 -c '%s'" % TAKER.replace("'", '"'), user)
+    wait_for_file(ada, home, "/listening")
+    inside(ada, giver, "python3 -c '%s'" % GIVER.replace("'", '"'))
+    assert wait_for_file(ada, home, "/first") == ["HTTP/1.1 200 OK", "PermissionError"]
+    ada.terminate(giver)
+    ada.get(giver)
+    ada.write(home, "work", "/over", "")
+    assert wait_for_file(ada, home, "/second")[0] == "cut"
+
+
+# ---- 71, and O-31: others inside ----
+
+def test_a71_o31_sandbox_is_not_signed_in_and_reads_nothing_of_it(ada, home, runs):
+    run = runs(ada, home)
+    said = inside(ada, run, "mt whoami", "sandbox", code=4)
+    assert "not signed in" in said and "default user" in said
+    assert inside(ada, run, "env | grep -c MAITENTO", "sandbox", code=1) == ""
+    # With the default user's environment it is no better off.
+    inside(ada, run, f"MAITENTO_NAMESPACE={home} HOME=/home/maitento mt vfs-list", "sandbox", code=4)
+    send(ada, run, "mt capsule-run-await @last", **{"async": True})
+    probe = r'''
+import os, socket, glob
+def tried(f, *a):
+    try: f(*a); return "did it"
+    except OSError as e: return type(e).__name__
+print(tried(socket.socket(socket.AF_UNIX).connect, "/run/maitento/api.sock"),
+      tried(open, "/run/maitento/api.sock"), tried(os.chmod, "/run/maitento/api.sock", 0o666),
+      tried(os.unlink, "/run/maitento/api.sock"), tried(os.mkdir, "/run/maitento/x"), tried(os.rename, "/run/maitento", "/tmp/x"))
+own = [p for p in glob.glob("/proc/[0-9]*") if os.stat(p).st_uid not in (os.getuid(),)]
+seen = {tried(open, p + "/" + n) for p in own for n in ("environ", "mem", "maps")} | {tried(os.listdir, p + "/fd") for p in own}
+print(sorted(seen))
+'''
+    lines = inside(ada, run, "python3 -c '%s'" % probe.replace("'", '"'), "sandbox").splitlines()
+    assert lines[0].startswith("PermissionError") and "did it" not in lines[0] + lines[1], lines
+    assert lines[1] == "['PermissionError']", lines
+
+
+def test_a71_root_of_the_capsule_cannot_put_another_socket_there(ada, home, runs):
+    run = runs(ada, home)
+    assert inside(ada, run, "mt whoami -q", "root") == f"{ada.name} (user)\n"
+    for line in ("rm /run/maitento/api.sock", "chmod 666 /run/maitento/api.sock", "touch /run/maitento/x",
+                 "chown sandbox /run/maitento/api.sock", "mv /run/maitento/api.sock /run/x"):
+        assert "Read-only file system" in inside(ada, run, line, "root", code=1), line
+    inside(ada, run, "mt whoami", "sandbox", code=4)
+
+
+def test_a71_only_the_capsules_own_ids_may_enter(server, ada, home, runs):
+    """Whoever reaches the socket from outside, the host's root, is not the run's user."""
+    run = runs(ada, home)
+    send(ada, run, "sleep 60", **{"async": True})
+    wanted = f"/proc/{find_process('sleep', run)}/root/run/maitento/api.sock"
+    connection = mtserver.UnixConnection(wanted, 30)
+    try:
+        connection.request("GET", "/v1/whoami")
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+        assert (answer.status, body["code"]) == (401, "unauthenticated") and "default user" in body["detail"]
+        # Nor does a key help: these doors are the capsule's.
+        connection.request("GET", "/v1/whoami", headers={"Authorization": f"Bearer {ada.key}"})
+        assert connection.getresponse().status == 401
+    finally:
+        connection.close()
+
+
+def find_process(name, run, seconds=WAIT):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for pid in Path("/proc").iterdir():
+            try:
+                if pid.name.isdigit() and (pid / "comm").read_text() == name + "\n" and \
+                        (pid / "root/run/maitento/api.sock").is_socket() and \
+                        (pid / "root/etc/hostname").read_text() == run["capsule"] + "\n":
+                    return pid.name
+            except OSError:
+                continue
+        time.sleep(0.05)
+    raise AssertionError(f"no process {name}")
+
+
+# ---- 71a, and O-32 ----
+
+def test_a71a_o32_all_of_the_starters_rights_and_no_more(api, ada, home, runs):
+    second = ada.namespace("second")
+    ada.call("POST", f"/v1/namespaces/{second}/vfs", {"name": "mine"}, 201)
+    ada.write(second, "mine", "/x", "in the other namespace\n")
+    bea = person(api)
+    shared, private = bea.namespace("shared"), bea.namespace("private")
+    bea.call("PUT", f"/v1/namespaces/{shared}/members/{ada.name}")
+    for ns in (shared, private):
+        bea.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "files"}, 201)
+    bea.write(shared, "files", "/x", "of bea\n")
+    theirs = runs(bea, private, vfs=[])
+    run = runs(ada, home)
+    assert inside(ada, run, f"mt cat /vfs/mine@{second}/x") == "in the other namespace\n"
+    assert inside(ada, run, f"mt cat /vfs/files@{shared}/x") == "of bea\n"
+    seen = inside(ada, run, "mt namespace-list --json")
+    assert {n["name"] for n in json.loads(seen)} == {home, second, shared}
+    # What the user may not see is not there: the very words of what does not exist.
+    for path in (f"/v1/namespaces/{private}", f"/v1/namespaces/{private}/vfs/files",
+                 f"/v1/capsule-runs/{theirs['id']}"):
+        said = inside(ada, run, CURL + path)
+        nothing = inside(ada, run, CURL + path.replace(private, "no-such").replace(theirs["id"], "0" * 8 + theirs["id"][8:]))
+        assert json.loads(said)["status"] == json.loads(nothing)["status"] == 404
+    assert "needs an administrator" in inside(ada, run, "mt user-list", code=4)
+    # As its rights are the user's, not the run's, they follow the user.
+    bea.call("DELETE", f"/v1/namespaces/{shared}/members/{ada.name}")
+    inside(ada, run, f"mt cat /vfs/files@{shared}/x", code=3)
+
+
+CURL = "curl -sS --unix-socket /run/maitento/api.sock http://x"
+
+
+def test_o32_headers_raise_nothing(ada, home, runs):
+    run = runs(ada, home)
+    for header in ("X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1", "X-Maitento-User: admin"):
+        assert json.loads(inside(ada, run, f"{CURL}/v1/whoami -H '{header}'"))["name"] == ada.name
+    for header in ("Authorization: Bearer", "Authorization: Bearer mt_" + "0" * 64, "Authorization: Basic eDp5"):
+        assert json.loads(inside(ada, run, f"{CURL}/v1/whoami -H '{header}'"))["status"] == 401
+
+
+# ---- limits ----
+
+def test_a71a_capsules_start_capsules_four_deep(ada, home, runs):
+    run = runs(ada, home)
+    chain = [run]
+    try:
+        for _ in range(4):
+            child = inside(ada, chain[-1], "mt capsule-start c -q").strip()
+            chain.append(ada.get({"id": child}, until="ready"))
+        said = inside(ada, chain[-1], "mt capsule-start c", code=5)
+        assert "4 deep" in said and chain[-1]["id"] in said
+        # A key that was made there is no way around it.
+        key = inside(ada, chain[-1], "mt key-create k -q").strip()
+        status, answer = ada.server.request("POST", f"/v1/namespaces/{home}/capsules/c/runs", None,
+                                            {"Authorization": f"Bearer {key}"})
+        assert (status, answer["code"]) == (409, "tooDeep"), answer
+    finally:
+        for one in chain[1:]:
+            ada.terminate(one)
+
+
+def test_a71a_one_run_has_at_most_64_live_ones_below_it(ada, home, runs):
+    run = runs(ada, home, startup=[], vfs=None, limits={"memory": "16MiB", "pids": 16, "disk": "16MiB"})
+    line = ("for i in $(seq 64); do mt capsule-start c -q >> /tmp/ids || exit 7; done; mt capsule-start c; code=$?; "
+            "cat /tmp/ids; exit $code")
+    done = await_command(ada, run, send(ada, run, line), seconds=180)
+    started = done["outputStandard"].split()
+    try:
+        assert done["exitCode"] == 1 and len(started) == 64, done
+        assert "64 runs" in done["outputError"], done
+        assert ada.call("GET", f"/v1/capsule-runs/{started[0]}")["parentRunId"] == run["id"]
+        # One ends: there is room for one.
+        ada.terminate({"id": started[0]})
+        ada.get({"id": started[0]})
+        started.append(inside(ada, run, "mt capsule-start c -q").strip())
+    finally:
+        for one in started:
+            ada.terminate({"id": one})
+
+
+def test_connections_of_one_run_are_bounded_and_disturb_nobody(api, ada, home, runs):
+    run = runs(ada, home)
+    flood = r'''
+import socket
+held, refused = [], 0
+for i in range(200):
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock"); s.settimeout(20)
+    held.append(s)
+    try:
+        s.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n")
+    except OSError:
+        pass
+for s in held[32:]:
+    try:
+        refused += s.recv(4096).startswith(b"HTTP/1.1 503")
+    except OSError:
+        pass
+print(refused)
+held[0].sendall(b"\r\n")
+print(held[0].recv(4096).split(b"\r\n")[0].decode())
+open("/mnt/work/held", "w").close()
+import time; time.sleep(5)
+'''
+    command = send(ada, run, "python3 -c '%s'" % flood.replace("'", '"'))
+    wait_for_file(ada, home, "/held")
+    # Meanwhile the host's doors and those of another run are open.
+    assert api.call("GET", "/v1/whoami")["via"] == "socket"
+    other = runs(ada, home, name="other")
+    assert inside(ada, other, "mt whoami -q") == f"{ada.name} (user)\n"
+    done = await_command(ada, run, command)
+    refused, answer = done["outputStandard"].splitlines()
+    assert int(refused) >= 160 and answer == "HTTP/1.1 200 OK", done
+
+
+# ---- the server goes and comes back ----
+
+def test_mt_inside_waits_while_the_server_is_away():
+    with mtserver.Server(image="slim") as own:
+        api = Api(own)
+        ns = api.namespace()
+        vfs = api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+        api.capsule(ns, [], vfs=[{"vfs": Ref("work"), "mountName": "work"}], **SANDBOX)
+        run = api.get(api.start(ns, "c"), until="ready")
+        key = inside(api, run, "mt key-create k -q").strip()
+        command = send(api, run, "until [ -e /mnt/work/go ]; do sleep 0.02; done; touch /mnt/work/begun; mt whoami -q")
+        files = own.dir / "state/vfs" / vfs["id"] / "files"
+        own.server.kill()
+        own.server.wait()
+        (files / "go").touch()
+        deadline = time.monotonic() + WAIT
+        while not (files / "begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        own.start_server()
+        done = await_command(api, run, command)
+        assert (done["exitCode"], done["outputStandard"]) == (0, "admin (admin)\n"), done
+        assert whoami(own, key)[0] == 200
+        # The run ends while the server is away: what was made inside is refused from the first moment.
+        own.server.kill()
+        own.server.wait()
+        stop_by_death_of_supervisor(own, api, run)
+        own.start_server()
+        assert api.get(run)["endReason"] == "supervisorLost"
+        assert whoami(own, key)[0] == 401
+
+
+def test_a70_a_run_that_ended_while_the_server_was_away_is_signed_in_no_more():
+    with mtserver.Server(image="slim") as own:
+        api = Api(own)
+        ns = api.namespace()
+        vfs = api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+        api.capsule(ns, [{"command": "mt key-create k -q > /mnt/work/.key; mv /mnt/work/.key /mnt/work/key"},
+                         {"command": "until [ -e /mnt/work/go ]; do sleep 0.02; done"}],
+                    autoTerminate=True, vfs=[{"vfs": Ref("work"), "mountName": "work"}], limits=SANDBOX["limits"])
+        run = api.start(ns, "c")
+        key = wait_for_file(api, ns, "/key")[0]
+        assert whoami(own, key)[0] == 200
+        own.server.kill()
+        own.server.wait()
+        (own.dir / "state/vfs" / vfs["id"] / "files/go").touch()
+        journal = own.dir / "state/runs" / run["id"]
+        deadline = time.monotonic() + WAIT
+        while (journal / "sock").exists():  # the runner removes it once the run has ended
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        own.start_server()
+        assert whoami(own, key)[0] == 401
+        assert api.get(run)["status"] == "Finished"
+
+
+# ---- the program ----
+
+def test_a68_mt_inside_is_the_hosts_own_and_nobody_writes_it(ada, home, runs):
+    program = mtserver.build_dir() / "src/cli/mt-capsule"
+    digest = subprocess.run(["sha256sum", program], check=True, capture_output=True, text=True).stdout.split()[0]
+    run = runs(ada, home)
+    for user in ("maitento", "root", "sandbox"):
+        assert inside(ada, run, "sha256sum < /usr/local/bin/mt", user).split()[0] == digest
+        said = inside(ada, run, "echo x >> /usr/local/bin/mt", user, code=1)
+        assert "Read-only file system" in said or "Permission denied" in said
+        inside(ada, run, "! rm -f /usr/local/bin/mt && ! mv /usr/local/bin/mt /tmp/", user)
+    again = runs(ada, home, name="again")
+    assert inside(ada, again, "sha256sum < /usr/local/bin/mt").split()[0] == digest

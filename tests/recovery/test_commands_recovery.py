@@ -1,0 +1,115 @@
+"""Kills of server and runner while commands run and wait: nothing is lost, nothing runs twice."""
+import os
+
+import pytest
+
+from conftest import Api, mtr, Ref
+import mtserver
+from test_recovery import leftovers, wait_for
+
+COMMANDS = int(os.environ.get("MT_COMMANDS", "40"))  # that run at the same time
+EACH = 10  # of them in one run
+QUEUED = 5  # that wait in each run
+SMALL = {"memory": "64MiB", "disk": "16MiB", "pids": 128}
+
+RUNNING = """printf x >> /mnt/work/once-$0; echo out-$0; echo err-$0 >&2
+while [ ! -e /mnt/work/go ]; do sleep 0.2; done
+head -c 70000 /dev/zero | tr '\\0' a; echo; echo end-$0 >&2; exit $1"""
+WAITING = "printf $0 >> /mnt/work/order-$1; echo queued-$0; exit $0"
+
+
+@pytest.fixture()
+def own():
+    with mtserver.Server(image="slim") as server:
+        yield Api(server)
+
+
+class Field:
+    """Runs, each with commands that run and commands that wait behind one that runs."""
+
+    def __init__(self, api):
+        self.api, self.ns = api, api.namespace("kills")
+        api.call("POST", f"/v1/namespaces/{self.ns}/vfs", {"name": "work"}, 201)
+        api.deploy(self.ns, {"capsules/c.mtr": mtr({"maxDuration": "00:30:00", "limits": SMALL,
+                                                    "vfs": [{"vfs": Ref("work"), "mountName": "work"}]})})
+        self.runs = [api.start(self.ns, "c")["id"] for _ in range(COMMANDS // EACH)]
+        self.running, self.waiting = {}, {}
+        for n, run in enumerate(self.runs):
+            for i in range(EACH):
+                number = n * EACH + i
+                # The last one is not async: what is sent after it waits for it.
+                self.running[number] = (run, self.send(run, RUNNING, [str(number), str(number % 200 + 1)], i < EACH - 1))
+            self.waiting[n] = [(run, self.send(run, WAITING, [str(i), str(n)], False)) for i in range(QUEUED)]
+
+    def send(self, run, line, arguments, is_async):
+        body = {"command": "bash", "arguments": ["-c", line, *arguments], "async": is_async}
+        return self.api.call("POST", f"/v1/capsule-runs/{run}/commands", body, 201)["id"]
+
+    def get(self, run, command, wait=0):
+        return self.api.call("GET", f"/v1/capsule-runs/{run}/commands/{command}?wait={wait}")
+
+    def names(self, prefix):
+        listing = self.api.call("GET", self.api.files(self.ns, "work", "/", "list") + "&limit=1000")
+        return [i["name"] for i in listing["items"] if i["name"].startswith(prefix)]
+
+    def go(self):
+        self.api.write(self.ns, "work", "/go", "")
+
+    def ended(self, run, command):
+        answer = self.get(run, command)
+        deadline = 0
+        while answer["dateEnded"] is None:
+            deadline += 1
+            assert deadline < 20, answer
+            answer = self.get(run, command, 30)
+        return answer
+
+    def check(self):
+        for number, (run, command) in self.running.items():
+            done = self.ended(run, command)
+            assert (done["exitCode"], done["endReason"]) == (number % 200 + 1, "exited"), done
+            assert done["outputStandard"] == "a" * 65535 + "\n", (number, done["outputStandard"][:80])
+            assert done["outputStandardFullLength"] == len(f"out-{number}\n") + 70001
+            assert done["outputError"] == f"err-{number}\nend-{number}\n"
+            assert self.api.read(self.ns, "work", f"/once-{number}") == b"x", "it ran once"
+        for n, commands in self.waiting.items():
+            found = [self.ended(*c) for c in commands]
+            assert [d["exitCode"] for d in found] == list(range(QUEUED))
+            assert [d["outputStandard"] for d in found] == [f"queued-{i}\n" for i in range(QUEUED)]
+            assert self.api.read(self.ns, "work", f"/order-{n}") == "".join(map(str, range(QUEUED))).encode()
+
+
+def kill(server, name):
+    process = getattr(server, name)
+    process.kill()
+    process.wait()
+
+
+def test_kills_in_turn_lose_no_command(own):
+    server = own.server
+    field = Field(own)
+    kill(server, "server")  # some runs may still be starting
+    server.start_server()
+    wait_for(lambda: len(field.names("once-")) == COMMANDS, f"{COMMANDS} commands run", 120)
+    kill(server, "runner")
+    server.start_runner()
+    kill(server, "server")
+    server.start_server()
+    kill(server, "server")
+    kill(server, "runner")
+    server.start_server()
+    server.start_runner()
+    for run, command in field.running.values():
+        assert field.get(run, command)["status"] == "Running"
+    assert field.names("order-") == []
+    field.go()
+    kill(server, "server")  # while they end
+    kill(server, "runner")
+    server.start_runner()
+    server.start_server()
+    field.check()
+    for run in field.runs:
+        own.terminate({"id": run})
+    for run in field.runs:
+        assert own.get({"id": run})["endReason"] == "terminated"
+    wait_for(lambda: leftovers(server) == {"cgroups": [], "mounts": []}, "nothing is left", 120)
