@@ -74,6 +74,7 @@ void runs_send_start(live *l);
 void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
+void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what);
 void runs_ask_info(mt_runs *runs);
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
