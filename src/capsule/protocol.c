@@ -115,12 +115,12 @@ int mt_put_started(mt_buf *b, uint32_t tag, const char *run_id)
     return put_text_frame(b, MT_FRAME_STARTED, tag, run_id);
 }
 
-int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget)
+int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, mt_forget forget)
 {
     size_t start = frame_begin(b, MT_FRAME_SWEEP, tag);
 
     mt_wire_put_text(b, run_id);
-    mt_wire_put_bool(b, forget);
+    mt_wire_put_u8(b, (uint8_t)forget);
     return frame_end(b, start);
 }
 
@@ -132,6 +132,20 @@ int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id)
 int mt_put_gone(mt_buf *b, const char *run_id)
 {
     return put_text_frame(b, MT_FRAME_GONE, 0, run_id);
+}
+
+int mt_put_prune(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_PRUNE, tag, NULL, 0);
+}
+
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes)
+{
+    size_t start = frame_begin(b, MT_FRAME_PRUNED, tag);
+
+    mt_wire_put_u32(b, layers);
+    mt_wire_put_u64(b, bytes);
+    return frame_end(b, start);
 }
 
 int mt_put_attach(mt_buf *b, uint64_t after_seq)
@@ -371,12 +385,25 @@ int mt_get_failed(const mt_frame *f, mt_code *ret_code, mt_str *ret_sentence)
     return 0;
 }
 
-int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget)
+int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget)
+{
+    mt_wire_reader r = payload(f);
+    uint8_t forget;
+
+    take_id(&r, ret_run_id);
+    forget = mt_wire_get_u8(&r);
+    if (verdict(&r) < 0 || forget > MT_FORGET_OUTPUTS)
+        return -EBADMSG;
+    *ret_forget = (mt_forget)forget;
+    return 0;
+}
+
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes)
 {
     mt_wire_reader r = payload(f);
 
-    take_id(&r, ret_run_id);
-    *ret_forget = mt_wire_get_bool(&r);
+    *ret_layers = mt_wire_get_u32(&r);
+    *ret_bytes = mt_wire_get_u64(&r);
     return verdict(&r);
 }
 

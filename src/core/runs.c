@@ -132,6 +132,8 @@ static void on_applied(void *data)
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
+        if (a->runs->options.close_door)
+            a->runs->options.close_door(a->id, a->runs->options.doors);
         forget(l);
     }
     free(a);
@@ -470,7 +472,7 @@ static void sweep(live *l)
 
     l->state = SWEEPING;
     l->tag = ++l->runs->next_tag;
-    (void)mt_put_sweep(&b, l->tag, l->id, false);
+    (void)mt_put_sweep(&b, l->tag, l->id, MT_FORGET_NOTHING);
     send_runner(l->runs, &b); // without a runner: sent when it is back
 }
 
@@ -641,11 +643,27 @@ static void on_live_timer(mt_timer *timer, void *data)
             "what is wrong with it");
 }
 
+void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_sweep(&b, 0, run_id, what); // nobody waits for the answer
+    send_runner(runs, &b);
+}
+
 void runs_ask_info(mt_runs *runs)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
 
     (void)mt_put_hello(&b, 0);
+    send_runner(runs, &b);
+}
+
+void runs_ask_prune(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_prune(&b, 0);
     send_runner(runs, &b);
 }
 
@@ -690,6 +708,15 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
+static void on_pruned(mt_runs *runs, const mt_frame *frame)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (mt_get_pruned(frame, &runs->pruned_layers, &runs->pruned_bytes) == 0)
+        runs->prune_answered = runs->prune_asked;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
 static void on_runner_frame(const mt_frame *frame, void *data)
 {
     mt_runs *runs = data;
@@ -699,6 +726,9 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     switch (frame->type) {
     case MT_FRAME_INFO:
         store_info(runs, frame);
+        break;
+    case MT_FRAME_PRUNED:
+        on_pruned(runs, frame);
         break;
     case MT_FRAME_FAILED:
         on_failed(runs, frame);

@@ -178,15 +178,16 @@ static void pass(void *data)
     (void)pthread_mutex_unlock(&g->c.lock);
 }
 
-// However much one asks for, there is a thread for another.
-static void test_pool_is_fair(void)
+// However much one asks for, there is a thread for another; and however many runs ask, for one that
+// is none, whatever their numbers have in common.
+static void test_pool_is_fair(bool runs)
 {
     struct gate g = {.c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0}};
     mt_pool *pool = NULL;
 
     CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
     for (int i = 0; i < 100; i++)
-        CHECK_INT(mt_pool_run(pool, (mt_lane){7, false}, wait_at_gate, &g), 0);
+        CHECK_INT(mt_pool_run(pool, (mt_lane){runs ? (uint64_t)i : 7, runs}, wait_at_gate, &g), 0);
     for (int i = 0; i < 10; i++)
         CHECK_INT(mt_pool_run(pool, (mt_lane){8, false}, pass, &g), 0);
     (void)pthread_mutex_lock(&g.c.lock);
@@ -207,6 +208,7 @@ int main(void)
     test_tables();
     test_config();
     test_pool();
-    test_pool_is_fair();
+    test_pool_is_fair(false);
+    test_pool_is_fair(true);
     return TAP_DONE();
 }

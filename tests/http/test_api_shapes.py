@@ -70,6 +70,7 @@ def walk_access(do, name):
     do("GET", "/v1/health", expect=200)
     do("GET", "/openapi.json", expect=200)
     do("GET", "/v1/images", expect=200)
+    do("POST", "/v1/images/prune", expect=200)
     do("GET", "/v1/doctor", expect=200)
     do("GET", "/v1/whoami", expect=200)
     do("POST", "/v1/namespaces", {"name": name}, 201)
