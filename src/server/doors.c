@@ -7,7 +7,7 @@
 
 enum {
     BUCKETS = 1024,
-    CONNECTIONS = 1024,      // of all runs
+    CONNECTIONS = 2048,      // of all runs
     CONNECTIONS_OF_RUN = 32, // and of one
     COLLECT_TOTAL = 128 << 20,
 };
