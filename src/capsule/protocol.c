@@ -134,6 +134,20 @@ int mt_put_gone(mt_buf *b, const char *run_id)
     return put_text_frame(b, MT_FRAME_GONE, 0, run_id);
 }
 
+int mt_put_prune(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_PRUNE, tag, NULL, 0);
+}
+
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes)
+{
+    size_t start = frame_begin(b, MT_FRAME_PRUNED, tag);
+
+    mt_wire_put_u32(b, layers);
+    mt_wire_put_u64(b, bytes);
+    return frame_end(b, start);
+}
+
 int mt_put_attach(mt_buf *b, uint64_t after_seq)
 {
     size_t start = frame_begin(b, MT_FRAME_ATTACH, 0);
@@ -377,6 +391,15 @@ int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget)
 
     take_id(&r, ret_run_id);
     *ret_forget = mt_wire_get_bool(&r);
+    return verdict(&r);
+}
+
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_layers = mt_wire_get_u32(&r);
+    *ret_bytes = mt_wire_get_u64(&r);
     return verdict(&r);
 }
 

@@ -8,6 +8,7 @@
 //       START plan ->       STARTED  run id
 //                           FAILED   code, sentence
 //       SWEEP run id, forget -> SWEPT run id | FAILED      forget: its folder is removed, too
+//       PRUNE ->            PRUNED   layers, bytes         layers that nobody uses are removed
 //       unasked:            GONE     run id
 //     A reply carries the tag of its request; unasked frames carry 0. Requests may be sent without
 //     waiting for the reply of the one before. Several servers may be connected; GONE goes to all.
@@ -64,6 +65,8 @@ typedef enum mt_frame_type {
     MT_FRAME_SWEEP = 6,
     MT_FRAME_SWEPT = 7,
     MT_FRAME_GONE = 8,
+    MT_FRAME_PRUNE = 16,
+    MT_FRAME_PRUNED = 17,
 
     MT_FRAME_ATTACH = 32,
     MT_FRAME_RECORD = 33, // payload: one record of the journal exactly as in the file
@@ -140,6 +143,8 @@ int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
 int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget);
 int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id);
 int mt_put_gone(mt_buf *b, const char *run_id);
+int mt_put_prune(mt_buf *b, uint32_t tag);
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes);
 int mt_put_attach(mt_buf *b, uint64_t after_seq);
 int mt_put_record(mt_buf *b, mt_str record_frame);
 int mt_put_terminate(mt_buf *b, const char *by);
@@ -168,6 +173,7 @@ int mt_get_run_id(const mt_frame *f, char ret[37]); // STARTED, SWEPT, GONE
 int mt_get_failed(const mt_frame *f, mt_code *ret_code,
                   mt_str *ret_sentence); // SESSION_FAILED, too
 int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget);
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
 int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);

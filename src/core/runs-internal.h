@@ -60,6 +60,9 @@ struct mt_runs {
     mt_buf info; // payload of the last INFO frame
     int64_t info_us;
     uint64_t info_asked, info_answered;
+    uint64_t prune_asked, prune_answered;
+    uint32_t pruned_layers;
+    uint64_t pruned_bytes;
     bool runner_there;
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
@@ -80,6 +83,7 @@ void runs_ask_info(mt_runs *runs);
 void runs_session_frame(live *l, const mt_frame *frame);
 void runs_sessions_lost(live *l);
 void runs_sessions_begin(live *l); // the run can be reached
+void runs_ask_prune(mt_runs *runs);
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
 void runs_told_usage(live *l, const mt_frame *frame);

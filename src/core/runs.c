@@ -651,6 +651,14 @@ void runs_ask_info(mt_runs *runs)
     send_runner(runs, &b);
 }
 
+void runs_ask_prune(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_prune(&b, 0);
+    send_runner(runs, &b);
+}
+
 static void on_failed(mt_runs *runs, const mt_frame *frame)
 {
     live *l = find_tag(runs, frame->tag);
@@ -692,6 +700,15 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
+static void on_pruned(mt_runs *runs, const mt_frame *frame)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (mt_get_pruned(frame, &runs->pruned_layers, &runs->pruned_bytes) == 0)
+        runs->prune_answered = runs->prune_asked;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
 static void on_runner_frame(const mt_frame *frame, void *data)
 {
     mt_runs *runs = data;
@@ -701,6 +718,9 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     switch (frame->type) {
     case MT_FRAME_INFO:
         store_info(runs, frame);
+        break;
+    case MT_FRAME_PRUNED:
+        on_pruned(runs, frame);
         break;
     case MT_FRAME_FAILED:
         on_failed(runs, frame);

@@ -71,6 +71,9 @@ int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.
 int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err);
+// Has the runner remove the package layers that nobody uses. Waits until that is done, at most a
+// minute.
+int mt_runs_prune_layers(mt_runs *runs, uint32_t *ret_layers, uint64_t *ret_bytes, mt_err **err);
 // The digest of an image by name; notFound names the images that are there.
 int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1],
                   mt_err **err);

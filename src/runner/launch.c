@@ -14,7 +14,8 @@ void resources_init(mt_run_resources *s)
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
     s->disk_usage_fd = s->mt_fd = s->session_fd = s->cpuset_fd = s->net_life_fd = -1;
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    s->layer_lock_fd = s->layers_fd = s->conf_fd = -1;
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         s->vfs_fds[i] = -1;
@@ -22,13 +23,13 @@ void resources_init(mt_run_resources *s)
 
 void resources_close(mt_run_resources *s)
 {
-    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd, &s->listen_fd,
-                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd, &s->netns_fd,
-                  &s->net_life_fd,     &s->disk_usage_fd};
+    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd,    &s->listen_fd,
+                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd,    &s->netns_fd,
+                  &s->net_life_fd,     &s->disk_usage_fd, &s->layer_lock_fd, &s->conf_fd};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         mt_close_fd(&s->layer_fds[i]);
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         mt_close_fd(&s->vfs_fds[i]);
@@ -75,13 +76,16 @@ static void close_foreign(const mt_run_resources *s, int socket)
                        s->mt_fd,
                        s->session_fd,
                        s->disk_usage_fd,
+                       s->layer_lock_fd,
+                       s->layers_fd,
+                       s->conf_fd,
                        s->journal ? mt_journal_fd(s->journal) : -1,
                        socket};
-    int keep[MT_ARRAY_SIZE(own) + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX];
+    int keep[MT_ARRAY_SIZE(own) + MT_RUN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX];
     size_t count = MT_ARRAY_SIZE(own);
 
     memcpy(keep, own, sizeof(own));
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         keep[count++] = s->layer_fds[i];
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         keep[count++] = s->vfs_fds[i];
@@ -146,8 +150,11 @@ MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, in
 
     (void)prctl(PR_SET_NAME, "mt-supervisor");
     launch_detach(r);
-    close_foreign(s, socket);
     server_wipe(r);
+    // A builder that is told nothing finds no script, and fails.
+    if (s->builds && layer_conf_write(r, s) < 0)
+        mt_log(MT_LOG_ERROR, "a builder of packages is not told what to do", {"run", s->run_id});
+    close_foreign(s, socket);
     if (!p)
         mt_supervisor_spare(s, socket);
     process_name(getpid(), name);

@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "capsule/cgroup.h"
 #include "capsule/journal.h"
+#include "capsule/layers.h"
 #include "capsule/plan.h"
 #include "capsule/protocol.h"
 #include "capsule/scratch.h"
@@ -24,7 +25,8 @@ enum {
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
     RUNNER_SPARES = 4,      // machines made ahead for an image, unless --spares says otherwise
     RUNNER_SPARES_MAX = 64,
-    RUNNER_SPARE_IMAGES = 2, // the images that were asked for last
+    RUNNER_SPARE_KINDS = 3, // of image and layer, those that were asked for last
+    RUNNER_BUILDS_MAX = 3,  // layers that are built at once
 };
 
 typedef struct runner_options {
@@ -46,6 +48,8 @@ typedef struct runner_options {
     bool force_tmpfs;
     unsigned spares;
     bool purge;
+    uint64_t layers_size;    // all layers together, when nothing else wants them
+    const char *apt_sources; // a file in place of the host's; NULL: those
 } runner_options;
 
 // Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
@@ -77,10 +81,19 @@ typedef struct run {
     struct conn *sweeper; // who asked for a sweep and waits; may be NULL
     uint32_t sweep_tag;
     bool forget;
-    struct spare *spare; // of RUN_SPARE
-    mt_cpus cpus;        // that it is bound to; none: it may use all
+    mt_cpus cpus; // that it is bound to; none: it may use all
     uint32_t cpu_milli;
+    struct spare *spare;       // of RUN_SPARE
+    char layer[MT_LAYER_TEXT]; // that it builds; "": an ordinary run
 } run;
+
+// What spares are made for.
+typedef struct spare_kind {
+    char digest[MT_DIGEST_LEN + 1]; // of the image; "": nothing
+    char layer[MT_LAYER_TEXT];      // "": none
+    mt_network network;
+    int64_t used_ns;
+} spare_kind;
 
 typedef struct conn conn;
 typedef struct janitor janitor;
@@ -95,12 +108,13 @@ struct runner {
     int runs_fd;   // STATE/runs
     int images_fd; // in the private mount namespace, as the next two
     int vfs_fd;
+    int layers_fd;
     int dev_fd;
     int init_fd;
     int mt_fd; // the mt of capsules, O_PATH; -1: there is none
     int session_fd;
     int net_fd;         // the program mt-net; -1: there is none
-    int host_mounts_fd; // the host's mount namespace, for the gateway's holder alone
+    int host_mounts_fd; // the host's mount namespace, for the gateway's holder and to ask apt
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -131,12 +145,12 @@ struct runner {
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
     int64_t spares_paused_ns; // none are made before
-    struct {
-        char digest[MT_DIGEST_LEN + 1];
-        mt_network network;
-        int64_t used_ns;
-    } spare_images[RUNNER_SPARE_IMAGES];
+    spare_kind spare_kinds[RUNNER_SPARE_KINDS];
     unsigned spare_number; // the last one's
+    struct build *builds;
+    mt_timer *layers_timer, *prune_timer;
+    unsigned prune_looks;
+    char *apt_sources; // what o.apt_sources has; NULL: the host's own
 };
 
 // mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd, dev_fd and
@@ -178,6 +192,10 @@ int janitor_clean(janitor *j, run *u); // answers through runs_cleaned()
 int janitor_forget(janitor *j, const char *run_id);
 void janitor_ask_netns(janitor *j, unsigned count);
 void janitor_ask_scratch(janitor *j);
+// What a build has written so far; answers through layers_measured().
+void janitor_measure(janitor *j, const char *layer);
+// Layers that were not used for longest, down to limit bytes; and what is being removed.
+void janitor_prune(janitor *j, uint64_t limit);
 int janitor_fd(const janitor *j);
 
 // janitor-work.c: what runs in the janitor's process.
@@ -211,6 +229,11 @@ bool gateway_take(runner *r, int *ret_netns, int *ret_life); // false: there is 
 int gateway_wait(runner *r, int *ret_netns, int *ret_life, mt_err **err);
 const char *gateway_notice(const runner *r); // for the doctor; "": nothing
 
+// janitor-layer.c: makes of a build that is over a layer, or a reason. why: how the builder's
+// journal says that it ended.
+void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_reason reason,
+                            char *why);
+
 // launch.c: forking supervisors, and what they are given.
 void resources_init(mt_run_resources *s);
 // Closes what was this run's own; the block's lock stays with the caller.
@@ -234,25 +257,48 @@ typedef struct spare {
     mt_cgroup *cgroup;
     uint64_t subvolume;
     char digest[MT_DIGEST_LEN + 1];
+    char layer[MT_LAYER_TEXT]; // "": none
     mt_network network;
     dev_t image_dev;
     ino_t image_ino;
     char supervisor[48]; // process_name()
 } spare;
-// Somebody starts a run of that image with that network: it is one to have spares of.
-void spares_used(runner *r, const char *digest, mt_network network);
-run *spares_find(runner *r, const char *digest, mt_network network, int image_fd); // NULL: none
+// Somebody starts a run of that image, layer and network: it is one to have spares of.
+void spares_used(runner *r, const char *digest, const char *layer, mt_network network);
+// NULL: none. s has the image, and the layer where there is one.
+run *spares_find(runner *r, const char *digest, mt_network network, const mt_run_resources *s);
 void spares_on_timer(mt_timer *t, void *data);
-void spares_died(run *u);     // one by itself: a pause is made before the next
-void spares_free(run *u);     // what only a spare has
-void spares_drop(run *u);     // it is of no more use
-void spares_end(runner *r);   // all of them, now
-void spares_sweep(runner *r); // at start, with all runs known: what another runner's left
+void spares_died(run *u);            // one by itself: a pause is made before the next
+void spares_free(run *u);            // what only a spare has
+void spares_drop(run *u);            // it is of no more use
+void spares_drop_layered(runner *r); // those that have a package layer
+void spares_end(runner *r);          // all of them, now
+void spares_sweep(runner *r);        // at start, with all runs known: what another runner's left
 
 // start.c
 void start_refill_later(runner *r); // the pools, in a quiet moment
 void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
+// A run that builds a layer, over the layer below (NULL: none).
+int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err);
+
+// layers.c: package layers that are to be built.
+// A run waits for that layer, which the plan's image and packages make.
+int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err);
+void layers_ended(runner *r,
+                  const char *digest); // its builder is gone, and what became of it known
+void layers_measured(runner *r, const char *digest, uint64_t bytes);
+void layers_on_timer(mt_timer *t, void *data);
+// Removes all layers that nobody uses, those of machines made ahead, too; server_pruned() tells.
+void layers_prune(runner *r);
+void layers_on_prune_timer(mt_timer *t, void *data);
+void layers_adopt(runner *r); // at start, with all runs known
+void layers_free(runner *r);
+// "the packages A, B could not be installed: WHY"; without packages, of package lists.
+void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why);
+
+// layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
+int layer_conf_write(const runner *r, const mt_run_resources *s);
 
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);
@@ -291,7 +337,8 @@ void scratch_told(runner *r, uint64_t bytes, uint64_t left);
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
-void server_tell_info(runner *r); // what INFO says has changed
+void server_pruned(runner *r, const mt_layers_pruned *what); // to those who asked
+void server_tell_info(runner *r);                            // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
 void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it

@@ -4,7 +4,7 @@
 //   MAKING -> STARTING -> READY ─┐
 //     └──────────┴──────────────┴─> ENDING -> ENDED
 //
-//   MAKING    child and builder make the machine
+//   MAKING    child and builder make the machine; before that its package layer may be waited for
 //   STARTING  mt-init answers; the startup commands run in order
 //   READY     recorded, unless the run ends by itself after its startup commands
 //   ENDING    the first reason is recorded; everything is being killed
@@ -77,6 +77,9 @@ struct supervisor {
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
+    bool waits;      // for its package layer; the machine is not begun
+    unsigned lost_looks;
+    mt_timer *layer_timer;
     int64_t began_us;
     int64_t ready_us;
 
@@ -107,6 +110,9 @@ MT_NORETURN void sup_run(supervisor *s, mt_err *why_not);
 // Records are written and served at the end of each round of the loop, all with one write.
 void sup_record(supervisor *s, mt_record *r);
 void sup_note(supervisor *s, const char *text);
+void sup_record_phase(supervisor *s, const char *name, uint64_t us);
+// Makes the machine of a run that had to wait with it.
+void sup_begin_machine(supervisor *s);
 // Begins the end of the run. The first call counts, later ones do nothing. what: status, reason and
 // what belongs to them; by and details are copied and may be NULL.
 void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *details);
@@ -114,6 +120,10 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
 void sup_started(supervisor *s);
 // A new longest life. Out of its range, or when the run is ending, it changes nothing.
 void sup_extend(supervisor *s, int64_t max_duration_ms, int64_t deadline_ns);
+
+// supervisor-layer.c
+int sup_layer_wait(supervisor *s); // until the layer is there; then the machine
+char *sup_layer_late(supervisor *s, const char *limit); // a sentence: out of time
 
 // supervisor-seal.c
 void sup_seal_calls(supervisor *s);  // the child is made: no other process will be

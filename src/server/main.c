@@ -230,6 +230,7 @@ static int start_as_root(daemon_state *d, mt_err **err)
     d->api.service_uid = (uint32_t)d->config.service_uid;
     d->api.service_gid = (uint32_t)d->config.service_gid;
     d->api.max_live_runs = d->config.max_live_runs;
+    d->api.vfs_limit = d->config.vfs_limit;
     d->loop = mt_loop_new();
     if (!d->loop)
         return mt_fail_errno(err, errno, "cannot make an event loop");

@@ -88,6 +88,15 @@ static void test_config(void)
     CHECK_STR(CONFIGURE((char *)"--memory", (char *)"512MiB"), "ok");
     CHECK_INT(c.limits.defaults.memory_bytes, 512 << 20);
     CHECK_STR(c.tcp, "127.0.0.1:7420");
+    CHECK_STR(CONFIGURE((char *)"--cpus=0.25", (char *)"--cpus-max=1.5"), "ok");
+    CHECK_INT(c.limits.defaults.cpu_milli, 250);
+    CHECK_INT(c.limits.ceilings.cpu_milli, 1500);
+    CHECK_STR(CONFIGURE((char *)"--cpus-max=0.5"), "ok"); // for those that name none, too
+    CHECK_INT(c.limits.defaults.cpu_milli, 500);
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=1.2345"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=.5"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=0.001"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=1."), "--cpus must be a number"));
     CHECK_STR(CONFIGURE((char *)"--memory=1GB"), "--memory must be " MT_SIZE_GRAMMAR);
     CHECK_STR(CONFIGURE((char *)"--memry=1GiB"), "no option 'memry': did you mean 'memory'?");
     CHECK_STR(CONFIGURE((char *)"--state"), "--state needs a value");
