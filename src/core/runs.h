@@ -54,6 +54,9 @@ int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);
 
 // Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
 int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
+// Asks the runner to remove the folder of a run that has ended, or what its commands printed. It
+// may not come to it: look, and ask again.
+int mt_runs_forget(mt_runs *runs, const char *run_id, mt_forget what, mt_err **err);
 // Asks for the end of a run, in any state. What comes of it is told by the run.
 int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err);
 

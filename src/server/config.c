@@ -152,6 +152,17 @@ static const option OPTIONS[] = {
      "what a new file system may hold (default 10GiB); mt vfs-limit changes it for one"},
     {"max-duration", "DURATION", set_duration, AT(limits.ceilings.max_duration_ms), 0, 0,
      "the longest maxDuration (default 7.00:00:00)"},
+    {"keep-outputs", "DURATION", set_duration, AT(keep.outputs_ms), 0, 0,
+     "how long after a run's end what its commands printed is kept, byte for byte (default "
+     "1.00:00:00)"},
+    {"keep-outputs-size", "SIZE", set_size, AT(keep.outputs_bytes), 0, 0,
+     "how much of it in all; of the longest ended runs it goes first (default 10GiB)"},
+    {"keep-runs", "DURATION", set_duration, AT(keep.runs_ms), 0, 0,
+     "how long the records of ended runs and of their commands are kept (default 30.00:00:00)"},
+    {"keep-events", "DURATION", set_duration, AT(keep.events_ms), 0, 0,
+     "how long events are kept (default 7.00:00:00)"},
+    {"keep-events-count", "N", set_number, AT(keep.events_most), 1, 1000000000,
+     "how many events at most (default 1000000)"},
     {"ready-file", "FILE", set_text, AT(ready_file), 0, 0,
      "write {\"url\",\"socket\",\"pid\"} there when requests are answered"},
     {"allow-no-landlock", NULL, set_switch, AT(allow_no_landlock), 0, 0,
@@ -269,6 +280,11 @@ static void defaults(mt_config *c)
                                 .disk_bytes = (int64_t)2 << 30,
                                 .max_duration_ms = 600000},
                    .default_image = "default"},
+        .keep = {.outputs_ms = (int64_t)86400 * 1000,
+                 .outputs_bytes = (int64_t)10 << 30,
+                 .runs_ms = (int64_t)30 * 86400 * 1000,
+                 .events_ms = (int64_t)7 * 86400 * 1000,
+                 .events_most = 1000000},
     };
 }
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "core/retention.h"
 #include "mtr/kinds.h"
 
 enum { MT_HOSTS_MAX = 32 };
@@ -23,6 +24,7 @@ typedef struct mt_config {
     const char *hosts[MT_HOSTS_MAX + 1]; // NULL at the end
     size_t host_count;
     mt_mtr_server limits;
+    mt_retention_limits keep;
     bool allow_no_landlock;
     bool help, version;
     mt_log_level log_level;

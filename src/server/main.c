@@ -30,6 +30,7 @@ typedef struct daemon_state {
     mt_api api;
     mt_loop *loop;
     mt_server *server;
+    mt_retention *retention;
     mt_door socket_door, tcp_door;
     uint16_t tcp_port;
     char *vfs_path, *runs_path, *store_path;
@@ -296,6 +297,12 @@ static int start_as_service(daemon_state *d, mt_err **err)
     mt_store_set_listener(d->api.store, on_events, &d->api);
     if (mt_runs_adopt(d->api.runs, err) < 0)
         return -1;
+    mt_retention_options retention = {.store = d->api.store,
+                                      .runs = d->api.runs,
+                                      .runs_dirfd = d->api.runs_dirfd,
+                                      .limits = d->config.keep};
+    if (mt_retention_start(&retention, &d->retention, err) < 0)
+        return -1;
     return mt_server_start(d->server, WORKERS, err);
 }
 
@@ -317,6 +324,7 @@ static void release(daemon_state *d)
 {
     mt_server_free(d->server);
     mt_shells_free(d->api.shells);
+    mt_retention_stop(d->retention);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);
