@@ -148,6 +148,23 @@ def test_a69_reads_and_writes_a_file_system_and_starts_a_capsule(ada, home, runs
     assert stopped["terminatedBy"] == f"{ada.name} (run {run['id']})", stopped
 
 
+def test_a69_the_python_client_needs_no_configuration_either(ada, home, runs):
+    for file in sorted((mtserver.ROOT / "sdk/python/maitento").glob("*.py")):
+        ada.write(home, "work", f"/{file.name}", file.read_bytes())
+    ada.write(home, "work", "/data.txt", "read inside\n")
+    ada.deploy(home, {"capsules/job.mtr": mtr({"startup": [{"command": "true"}], "autoTerminate": True,
+                                              "limits": SANDBOX["limits"]})})
+    run = runs(ada, home)
+    code = '''
+import maitento
+with maitento.Maitento() as m:
+    print(m.vfs.open("work").read_text("/data.txt"), end="")
+    print(m.capsules.run("job").status)
+'''
+    out = inside(ada, run, f"mkdir /tmp/py && cp -r /mnt/work /tmp/py/maitento && PYTHONPATH=/tmp/py python3 -c '{code}'")
+    assert out == "read inside\nFinished\n"
+
+
 # ---- 70, and O-31: whichever way the run ends ----
 
 def stop_by_terminate(server, who, run):
