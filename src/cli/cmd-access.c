@@ -19,6 +19,14 @@ static char *expiry(cli *c, const char *text, mt_err **err)
     return xstrdup(mt_time_format(mt_now_us() + value * 1000, out));
 }
 
+// "with run ID" for what was made inside a run; else otherwise.
+static char *ends_with(const mt_json *v, const char *otherwise)
+{
+    const char *run = mt_json_text(mt_json_get(v, "runId"), NULL);
+
+    return run ? xprintf("with run %s", run) : xstrdup(otherwise);
+}
+
 static int run_key_create(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object(), *key = NULL;
@@ -39,6 +47,9 @@ static int run_key_create(cli *c, mt_err **err)
     (void)printf("%s\n", cli_text(key, "key"));
     cli_note(c, "key %s made (id %s); it is shown this once only", cli_arg(c, 0),
              cli_text(key, "id"));
+    if (mt_json_text(mt_json_get(key, "runId"), NULL))
+        cli_note(c, "it ends with capsule run %s, inside which it was made",
+                 cli_text(key, "runId"));
     return 0;
 }
 
@@ -54,9 +65,10 @@ static int run_key_list(cli *c, mt_err **err)
     t = CLI_TABLE("ID", "NAME", "MADE", "EXPIRES");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *ends =
+            ends_with(v, cli_time(v, mt_json_get(v, "dateExpires") ? "dateExpires" : "expires"));
 
-        CLI_ROW(t, cli_text(v, "id"), cli_text(v, "name"), cli_time(v, "dateCreated"),
-                cli_time(v, mt_json_get(v, "dateExpires") ? "dateExpires" : "expires"));
+        CLI_ROW(t, cli_text(v, "id"), cli_text(v, "name"), cli_time(v, "dateCreated"), ends);
     }
     cli_table_print(c, t);
     return 0;
@@ -77,8 +89,6 @@ static int run_user_create(cli *c, mt_err **err)
     _cleanup_json_ mt_json *body = mt_json_new_object(), *user = NULL;
     const char *role = cli_opt(c, "role");
 
-    if (role && !mt_streq(role, "admin") && !mt_streq(role, "user"))
-        return cli_usage(c, err, "--role is admin or user, not '%.40s'", role);
     (void)mt_json_set(body, "name", mt_json_new_text(cli_arg(c, 0)));
     (void)mt_json_set(body, "role", mt_json_new_text(role ? role : "user"));
     if (api_call(c, "POST", "/v1/users", body, &user, err) < 0)
@@ -101,11 +111,15 @@ static int run_user_list(cli *c, mt_err **err)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
-    t = CLI_TABLE("NAME", "ROLE", "MADE");
+    t = CLI_TABLE("NAME", "ROLE", "MADE", "ENDS");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *ends = ends_with(v, "");
+        bool stopped = false;
 
-        CLI_ROW(t, cli_text(v, "name"), cli_text(v, "role"), cli_time(v, "dateCreated"));
+        (void)mt_json_as_bool(mt_json_get(v, "stopped"), &stopped);
+        CLI_ROW(t, cli_text(v, "name"), cli_text(v, "role"), cli_time(v, "dateCreated"),
+                stopped ? "stopped" : ends);
     }
     cli_table_print(c, t);
     return 0;
@@ -127,7 +141,7 @@ static const cli_option key_options[] = {
     {NULL},
 };
 static const cli_option user_options[] = {
-    {"role", 0, "ROLE", "admin or user (user)"},
+    {"role", 0, "ROLE", "admin or user (user)", "admin|user"},
     {NULL},
 };
 

@@ -431,7 +431,7 @@ static int run_logs(cli *c, mt_err **err)
 static const cli_option logs_options[] = {
     {"follow", 'f', NULL, "go on until the run has ended"},
     {"since", 0, "TIME", "what happened since: 2026-11-30T04:51:17Z, or so long ago: 5m"},
-    {"command", 0, "COMMAND", "of this command only; -f then ends with it"},
+    {"command", 0, "COMMAND", "of this command only; -f then ends with it", "@command"},
     {NULL},
 };
 

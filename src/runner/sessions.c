@@ -94,10 +94,11 @@ static void drop(supervisor *s, session *e)
     free(e);
 }
 
-// Its process is gone. What a shell has left in the background stays, as that of a command does.
+// Its process is gone. What a shell has left in the background stays, as that of a command does; of
+// one that was hung up it has a moment yet.
 static void process_gone(supervisor *s, session *e)
 {
-    if (!e->term[0] || e->kill_ns)
+    if (!e->term[0])
         (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
     if (mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
         drop(s, e);
@@ -130,17 +131,13 @@ static void on_timer(mt_timer *timer, void *data)
 
     for (session *e = s->sessions->list, *next; e; e = next) {
         next = e->next;
-        if (e->state == LEFT) {
-            if (mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
-                drop(s, e);
-                continue;
-            }
-            again = true;
-        } else if (e->kill_ns) {
-            if (now >= e->kill_ns)
-                (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
-            again = true;
+        if (e->state == LEFT && mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
+            drop(s, e);
+            continue;
         }
+        if (e->kill_ns && now >= e->kill_ns)
+            (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
+        again = again || e->state == LEFT || e->kill_ns;
     }
     if (again && s->state < SUP_ENDING)
         mt_timer_in_ms(timer, LOOK_MS);
