@@ -53,9 +53,9 @@ def mirror(repository, lab):
 class Own(Api):
     """A server whose packages come from that source."""
 
-    def __init__(self, lab, source, folder):
+    def __init__(self, lab, source, folder, **options):
         (folder / "sources.list").write_text(source)
-        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")]))
+        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")], **options))
 
     def layers(self):
         return self.server.dir / "state" / "layers"
@@ -401,6 +401,20 @@ def test_o30_a_mirror_that_capsules_may_not_reach_is_there_for_builders_alone(la
             assert PRIVATE4 not in "".join(p.read_text() for p in api.layers().glob("*/root/etc/hosts"))
     finally:
         private.close()
+
+
+def test_o30_a_proxy_on_the_host_itself(lab, repository, tmp_path):
+    proxy = repo.Mirror(repository, lab.host, "127.0.0.1")
+    api = Own(lab, "deb [trusted=yes] http://no-such-host.invalid ./\n", tmp_path,
+              runner_environment={**os.environ, "http_proxy": f"http://user:pass-word@127.0.0.1:{proxy.port}"})
+    try:
+        with api.server:
+            run = install(api, api.namespace(), ["hello-tool"], "hello-tool && ! env | grep -i proxy")
+            assert run["status"] == "Finished", run
+            assert all(path.startswith("http://no-such-host.invalid/") for path in proxy.asked) and proxy.asked
+            assert "pass-word" not in api.log() + str(api.story(run))
+    finally:
+        proxy.close()
 
 
 def test_o30_no_such_host(lab, tmp_path):
