@@ -150,12 +150,13 @@ def table(times, base):
                                           "%.2f" % (over / 1000) if name != base else "-"))
 
 
-def arguments(doc, rounds, pause=20):
+def arguments(doc, rounds, pause=20, more=lambda parser: None):
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=rounds)
     p.add_argument("--pause", type=float, default=pause, help="milliseconds between two: what came before is then done")
     p.add_argument("--images", default=IMAGES)
     p.add_argument("--json", help="writes the figures there, too")
+    more(p)
     args = p.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench: chroot, mounts and crun need root")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+import urllib.request
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +16,17 @@ sys.path.insert(0, str(ROOT / "tools"))
 import mtserver  # noqa: E402
 
 _names = itertools.count(1)
+
+
+def debian_is_there():
+    """Whether this machine's apt has Debian's archive and reaches it."""
+    said = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)dists/$(RELEASE)/InRelease",
+                           "Created-By: Packages", "Origin: Debian"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False).stdout.split()
+    try:
+        return bool(said) and urllib.request.urlopen(said[0], timeout=10).status == 200
+    except OSError:
+        return False
 
 
 class Api:

@@ -59,7 +59,8 @@ def build_dir():
 def program(name):
     places = {"mt": "src/cli/mt", "maitentod": "src/server/maitentod",
               "mt-runner": "src/runner/mt-runner", "mt-init": "src/init/mt-init",
-              "mt-image": "src/image/mt-image"}
+              "mt-session": "src/session/mt-session",
+              "mt-net": "src/net/mt-net", "mt-image": "src/image/mt-image"}
     path = build_dir() / places[name]
     if not path.exists():
         raise StartError(f"{path} is not built: run make")
@@ -84,7 +85,8 @@ class Server:
     """A runner and a server. state: kept there; None: a temporary folder that stop() removes."""
 
     def __init__(self, image="slim", state=None, instance=None, tcp="127.0.0.1:0",
-                 scratch_size="2GiB", server_options=(), runner_options=(), log_level="info"):
+                 scratch_size="2GiB", server_options=(), runner_options=(), log_level="info",
+                 runner_prefix=(), runner_environment=None):
         self.image = image
         self.temporary = state is None
         self.dir = Path(tempfile.mkdtemp(prefix="maitento-") if state is None else state)
@@ -96,6 +98,8 @@ class Server:
         self.server_options = list(server_options)
         self.runner_options = list(runner_options)
         self.log_level = log_level
+        self.runner_prefix = list(runner_prefix)  # a program that executes the runner, with its arguments
+        self.runner_environment = runner_environment
         self.runner = self.server = None
         self.url = self.key = None
         self.socket = str(self.dir / "api.sock")
@@ -103,15 +107,15 @@ class Server:
 
     # ---- processes ----
 
-    def _spawn(self, name, options):
+    def _spawn(self, name, options, prefix=(), environment=None):
         log = open(self.dir / f"{name}.log", "ab")
         self.log_from[name] = log.tell()
-        command = [program(name), *options, "--instance", self.instance,
+        command = [*prefix, program(name), *options, "--instance", self.instance,
                    "--service-uid", str(SERVICE_ID), "--service-gid", str(SERVICE_ID),
                    "--state", str(self.dir / "state"), "--log-level", self.log_level]
         with log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    start_new_session=True)
+                                    env=environment, start_new_session=True)
 
     def said(self, name):
         """What a program logged since it was started; of one that could not go on, its last sentence."""
@@ -127,7 +131,7 @@ class Server:
         self.runner = self._spawn("mt-runner", [
             "--images", str(IMAGES), "--scratch", str(self.dir / "scratch.img"),
             "--scratch-size", self.scratch_size, "--socket", str(self.dir / "runner.sock"),
-            "--init", program("mt-init"), *self.runner_options])
+            "--init", program("mt-init"), *self.runner_options], self.runner_prefix, self.runner_environment)
 
     def start_server(self):
         ready = self.dir / "ready.json"

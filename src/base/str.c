@@ -89,6 +89,44 @@ bool mt_is_user_name(mt_str s)
     return true;
 }
 
+bool mt_is_package_name(mt_str s)
+{
+    if (s.len < 2 || s.len > 128 || !is_lower_alnum(s.data[0]))
+        return false;
+    for (size_t i = 1; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && !memchr("+.-", s.data[i], 3))
+            return false;
+    return true;
+}
+
+bool mt_is_package_version(mt_str s)
+{
+    if (s.len == 0 || s.data[0] < '0' || s.data[0] > '9')
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_lower_alnum(s.data[i]) && !(s.data[i] >= 'A' && s.data[i] <= 'Z') &&
+            !memchr(".+~:-", s.data[i], 5))
+            return false;
+    return true;
+}
+
+mt_str mt_package_name_of(mt_str s)
+{
+    const char *equals = s.len ? memchr(s.data, '=', s.len) : NULL;
+
+    return (mt_str){s.data, equals ? (size_t)(equals - s.data) : s.len};
+}
+
+bool mt_is_package(mt_str s)
+{
+    mt_str name = mt_package_name_of(s);
+
+    if (s.len > 255 || !mt_is_package_name(name))
+        return false;
+    return name.len == s.len ||
+           mt_is_package_version((mt_str){s.data + name.len + 1, s.len - name.len - 1});
+}
+
 enum { NEAREST_MAX = 64 };
 
 static bool same_letter(char a, char b)

@@ -34,6 +34,13 @@ bool mt_parse_u64(mt_str s, uint64_t max, uint64_t *ret);
 bool mt_is_name(mt_str s);
 // [a-z_][a-z0-9_-]{0,31}: users of a capsule.
 bool mt_is_user_name(mt_str s);
+// Debian's grammar of package names: [a-z0-9][a-z0-9+.-]+, at most 128.
+bool mt_is_package_name(mt_str s);
+// dpkg's of versions (deb-version(7)): [epoch:]upstream[-revision].
+bool mt_is_package_version(mt_str s);
+// NAME or NAME=VERSION, at most 255.
+bool mt_is_package(mt_str s);
+mt_str mt_package_name_of(mt_str s); // what is before the '='
 
 // The candidate nearest to word by edit distance (a swap of neighbours is one edit), when near
 // enough to be what was meant (at most a third of its length, at least 1); NULL otherwise. next(i)

@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/sha256.h"
 #include "base/tap.h"
 #include "base/utf8.h"
 
@@ -296,6 +297,48 @@ static void test_loop(void)
     mt_close_fd(&fds[1]);
 }
 
+// FIPS 180-4's examples, and lengths around a block.
+static void test_sha256(void)
+{
+    static const struct {
+        const char *unit;
+        size_t times;
+        const char *digest;
+    } cases[] = {
+        {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+        {"a", 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+        {"a", 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        char digest[MT_SHA256_TEXT];
+        mt_sha256 s;
+
+        mt_sha256_init(&s);
+        for (size_t n = 0; n < cases[i].times; n++)
+            mt_sha256_add(&s, cases[i].unit, strlen(cases[i].unit));
+        mt_sha256_hex(&s, digest);
+        CHECK_STR(digest, cases[i].digest);
+    }
+}
+
+static void test_packages(void)
+{
+    static const char *const good[] = {"sqlite3",    "g++",        "0ad",
+                                       "libstdc++6", "jq=1.6-2.1", "a.b=1:2~rc1+b1"};
+    static const char *const bad[] = {
+        "", "a", "Jq", "-oX=Y", "jq;id", "jq=", "jq=-1", "jq=1 2", "jq/x", "../x", "jq jq"};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(good); i++)
+        CHECK(mt_is_package(mt_str_of(good[i])));
+    for (size_t i = 0; i < MT_ARRAY_SIZE(bad); i++)
+        CHECK(!mt_is_package(mt_str_of(bad[i])));
+}
+
 static void test_files(void)
 {
     char dir[] = "/tmp/test-base-XXXXXX", path[64];
@@ -327,5 +370,7 @@ int main(void)
     test_id();
     test_loop();
     test_files();
+    test_sha256();
+    test_packages();
     return TAP_DONE();
 }

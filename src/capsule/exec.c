@@ -251,6 +251,11 @@ static void add_text(mt_exec_block *b, const mt_exec_spec *spec)
 
 static void add_argv(mt_exec_block *b, const mt_exec_spec *spec)
 {
+    if (spec->program) {
+        add(b, spec->program);
+        b->argc = 1;
+        return;
+    }
     add(b, "-bash");
     add(b, "-c");
     add_text(b, spec);
@@ -301,12 +306,12 @@ static void add_environment(mt_exec_block *b, const mt_exec_spec *spec)
 
 int mt_exec_build(const mt_exec_spec *spec, mt_exec_block *ret, mt_err **err)
 {
-    if (mt_exec_check(spec->command, spec->argument_count, err) < 0)
+    if (!spec->program && mt_exec_check(spec->command, spec->argument_count, err) < 0)
         return -1;
     mt_buf_clear(&ret->strings);
     mt_buf_clear(&ret->text);
     ret->argc = ret->envc = 0;
-    add(ret, "/bin/bash");
+    add(ret, spec->program ? spec->program : "/bin/bash");
     add(ret, spec->working_directory ? spec->working_directory : spec->user->home);
     add_argv(ret, spec);
     add_environment(ret, spec);

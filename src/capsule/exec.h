@@ -50,6 +50,7 @@ typedef struct mt_exec_setting {
 } mt_exec_setting;
 
 typedef struct mt_exec_spec {
+    const char *program; // one of ours, given by a file descriptor: no command, no arguments
     mt_str command;
     const char *const *arguments;
     uint32_t argument_count;

@@ -13,6 +13,7 @@ static void read_all(const mt_frame *f)
     mt_str text;
     mt_forget forget = MT_FORGET_NOTHING;
     bool on;
+    uint32_t layers;
     uint64_t seq;
     int64_t ms, ns;
     uint32_t base;
@@ -22,6 +23,7 @@ static void read_all(const mt_frame *f)
     (void)mt_get_run_id(f, id);
     (void)mt_get_failed(f, &code, &text);
     (void)mt_get_sweep(f, id, &forget);
+    (void)mt_get_pruned(f, &layers, &seq);
     (void)mt_get_attach(f, &seq);
     (void)mt_get_terminate(f, &text);
     (void)mt_get_cancel(f, id, &text);

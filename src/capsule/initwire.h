@@ -4,8 +4,8 @@
 // mt-init has no libc.
 //
 //   supervisor -> mt-init   mt_init_request   with file descriptors (SCM_RIGHTS), in this order:
-//                           the block, then those of stdin, stdout, stderr and text whose flag is
-//                           set, then cgroup_count files to join by writing "0".
+//                           the block, then those of stdin, stdout, stderr, text and program whose
+//                           flag is set, then cgroup_count files to join by writing "0".
 //   mt-init -> supervisor   mt_init_reply     READY once; STARTED or FAILED for each request, in
 //                           order; EXITED for each STARTED, once.
 //
@@ -19,9 +19,10 @@
 enum {
     MT_INIT_CONTROL_FD = 3, // the socket, open when mt-init is executed
     MT_INIT_TEXT_FD = 3,    // where a command finds its text (MT_INIT_HAS_TEXT)
+    MT_INIT_PROGRAM_FD = 3, // by which a program is executed (MT_INIT_HAS_PROGRAM)
     MT_INIT_GROUPS_MAX = 64,
     MT_INIT_CGROUPS_MAX = 8,
-    MT_INIT_FDS_MAX = 5 + MT_INIT_CGROUPS_MAX,
+    MT_INIT_FDS_MAX = 6 + MT_INIT_CGROUPS_MAX,
     MT_INIT_STRINGS_MAX = 32768,     // arguments and environment together
     MT_INIT_BLOCK_MAX = 16 << 20,    // bytes
     MT_INIT_CHILDREN_MAX = 4096 + 8, // children watched at once: past the ceiling of pids
@@ -32,6 +33,7 @@ enum mt_init_flags {
     MT_INIT_HAS_STDOUT = 1u << 1,
     MT_INIT_HAS_STDERR = 1u << 2,
     MT_INIT_HAS_TEXT = 1u << 3,
+    MT_INIT_HAS_PROGRAM = 1u << 4, // execute this, not the block's path; not with a text
 };
 
 enum mt_init_message {

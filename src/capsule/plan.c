@@ -64,13 +64,14 @@ static int check_names(const mt_plan *p, mt_err **err)
     return 0;
 }
 
-static int check_layers(const mt_plan *p, mt_err **err)
+// They become arguments of apt: what is checked here cannot be taken for an option, or by a shell.
+static int check_packages(const mt_plan *p, mt_err **err)
 {
-    if (p->layer_count > MT_PLAN_LAYERS_MAX)
-        return bad(err, "layers", "are more than 16");
-    for (uint32_t i = 0; i < p->layer_count; i++)
-        if (!mt_is_digest(mt_str_of(p->layer_digests[i])))
-            return bad(err, "layers", "have one that is no digest of 64 hex digits");
+    if (p->package_count > MT_PLAN_PACKAGES_MAX)
+        return bad(err, "packages", "are more than 500");
+    for (uint32_t i = 0; i < p->package_count; i++)
+        if (!mt_is_package(mt_str_of(p->packages[i])))
+            return bad(err, "packages", "have one that is no package name, or NAME=VERSION");
     return 0;
 }
 
@@ -230,7 +231,7 @@ static int check_limits(const mt_plan *p, mt_err **err)
 
 int mt_plan_validate(const mt_plan *p, mt_err **err)
 {
-    if (check_names(p, err) < 0 || check_layers(p, err) < 0 || check_mounts(p, err) < 0 ||
+    if (check_names(p, err) < 0 || check_packages(p, err) < 0 || check_mounts(p, err) < 0 ||
         check_secrets(p, err) < 0 || check_users(p, err) < 0 || check_environment(p, err) < 0 ||
         check_limits(p, err) < 0)
         return -1;
@@ -265,7 +266,7 @@ static void put_plan(mt_buf *b, const mt_plan *p)
     mt_wire_put_text(b, p->namespace_name);
     mt_wire_put_text(b, p->capsule_name);
     mt_wire_put_text(b, p->image_digest);
-    put_list(b, p->layer_digests, p->layer_count);
+    put_list(b, p->packages, p->package_count);
     mt_wire_put_u32(b, p->mount_count);
     for (uint32_t i = 0; i < p->mount_count; i++) {
         mt_wire_put_text(b, p->mounts[i].vfs_id);
@@ -416,7 +417,7 @@ static void get_plan(decoder *d, mt_plan *p)
     p->namespace_name = text(d, 256);
     p->capsule_name = text(d, 256);
     p->image_digest = text(d, 64);
-    p->layer_digests = text_list(d, MT_PLAN_LAYERS_MAX, 64, &p->layer_count);
+    p->packages = text_list(d, MT_PLAN_PACKAGES_MAX, MT_PLAN_PACKAGE_MAX, &p->package_count);
     get_mounts(d, p);
     p->users = text_list(d, MT_PLAN_USERS_MAX, 64, &p->user_count);
     get_environment(d, p);

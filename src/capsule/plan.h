@@ -9,7 +9,8 @@
 
 enum {
     MT_PLAN_BYTES_MAX = 12 << 20, // an encoded plan
-    MT_PLAN_LAYERS_MAX = 16,
+    MT_PLAN_PACKAGES_MAX = 500,
+    MT_PLAN_PACKAGE_MAX = 255, // "NAME=VERSION"
     MT_PLAN_MOUNTS_MAX = 64,
     MT_PLAN_USERS_MAX = 64,
     MT_PLAN_ENV_MAX = 1024,
@@ -66,9 +67,9 @@ typedef struct mt_plan {
     const char *run_id; // a GUID
     const char *namespace_name;
     const char *capsule_name;
-    const char *image_digest; // 64 hex digits: IMAGES/<digest>/root
-    const char *const *layer_digests;
-    uint32_t layer_count;
+    const char *image_digest;    // 64 hex digits: IMAGES/<digest>/root
+    const char *const *packages; // Debian's, beside those of the image: NAME or NAME=VERSION
+    uint32_t package_count;
     const mt_plan_mount *mounts;
     uint32_t mount_count;
     const char *const *users; // besides maitento and root

@@ -115,15 +115,6 @@ int mt_put_started(mt_buf *b, uint32_t tag, const char *run_id)
     return put_text_frame(b, MT_FRAME_STARTED, tag, run_id);
 }
 
-int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence)
-{
-    size_t start = frame_begin(b, MT_FRAME_FAILED, tag);
-
-    mt_wire_put_text(b, mt_code_name(code));
-    mt_wire_put_bytes(b, sentence, MT_MIN(strlen(sentence), (size_t)SENTENCE_MAX));
-    return frame_end(b, start);
-}
-
 int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, mt_forget forget)
 {
     size_t start = frame_begin(b, MT_FRAME_SWEEP, tag);
@@ -141,6 +132,20 @@ int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id)
 int mt_put_gone(mt_buf *b, const char *run_id)
 {
     return put_text_frame(b, MT_FRAME_GONE, 0, run_id);
+}
+
+int mt_put_prune(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_PRUNE, tag, NULL, 0);
+}
+
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes)
+{
+    size_t start = frame_begin(b, MT_FRAME_PRUNED, tag);
+
+    mt_wire_put_u32(b, layers);
+    mt_wire_put_u64(b, bytes);
+    return frame_end(b, start);
 }
 
 int mt_put_attach(mt_buf *b, uint64_t after_seq)
@@ -193,6 +198,55 @@ int mt_put_api(mt_buf *b, uint32_t uid_base)
 
     mt_wire_put_u32(b, uid_base);
     return frame_end(b, start);
+}
+
+int mt_put_session(mt_buf *b, uint32_t tag, const char *user, const char *term)
+{
+    size_t start = frame_begin(b, MT_FRAME_SESSION, tag);
+
+    mt_wire_put_text(b, user);
+    mt_wire_put_text(b, term);
+    return frame_end(b, start);
+}
+
+int mt_put_session_started(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_SESSION_STARTED, tag, NULL, 0);
+}
+
+static int put_failed(mt_buf *b, mt_frame_type type, uint32_t tag, mt_code code,
+                      const char *sentence)
+{
+    size_t start = frame_begin(b, type, tag);
+
+    mt_wire_put_text(b, mt_code_name(code));
+    mt_wire_put_bytes(b, sentence, MT_MIN(strlen(sentence), (size_t)SENTENCE_MAX));
+    return frame_end(b, start);
+}
+
+int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence)
+{
+    return put_failed(b, MT_FRAME_FAILED, tag, code, sentence);
+}
+
+int mt_put_session_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence)
+{
+    return put_failed(b, MT_FRAME_SESSION_FAILED, tag, code, sentence);
+}
+
+int mt_put_session_ended(mt_buf *b, uint32_t tag, bool run_ended, int status, const char *sentence)
+{
+    size_t start = frame_begin(b, MT_FRAME_SESSION_ENDED, tag);
+
+    mt_wire_put_bool(b, run_ended);
+    mt_wire_put_u32(b, (uint32_t)status);
+    mt_wire_put_bytes(b, sentence, MT_MIN(strlen(sentence), (size_t)SENTENCE_MAX));
+    return frame_end(b, start);
+}
+
+int mt_put_session_kill(mt_buf *b, uint32_t tag)
+{
+    return mt_frame_put(b, MT_FRAME_SESSION_KILL, tag, NULL, 0);
 }
 
 int mt_put_hold(mt_buf *b, bool on)
@@ -344,6 +398,15 @@ int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget)
     return 0;
 }
 
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_layers = mt_wire_get_u32(&r);
+    *ret_bytes = mt_wire_get_u64(&r);
+    return verdict(&r);
+}
+
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq)
 {
     mt_wire_reader r = payload(f);
@@ -383,6 +446,36 @@ int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base)
     mt_wire_reader r = payload(f);
 
     *ret_uid_base = mt_wire_get_u32(&r);
+    return verdict(&r);
+}
+
+static bool get_text(mt_wire_reader *r, size_t size, char *ret)
+{
+    mt_str s = mt_wire_get_bytes(r, size - 1);
+
+    if (s.len)
+        memcpy(ret, s.data, s.len);
+    ret[s.len] = '\0';
+    return strlen(ret) == s.len;
+}
+
+int mt_get_session(const mt_frame *f, char ret_user[33], char ret_term[65])
+{
+    mt_wire_reader r = payload(f);
+    bool fine = get_text(&r, 33, ret_user);
+
+    fine = get_text(&r, 65, ret_term) && fine;
+    return fine ? verdict(&r) : -EBADMSG;
+}
+
+int mt_get_session_ended(const mt_frame *f, bool *ret_run_ended, int *ret_status,
+                         mt_str *ret_sentence)
+{
+    mt_wire_reader r = payload(f);
+
+    *ret_run_ended = mt_wire_get_bool(&r);
+    *ret_status = (int)mt_wire_get_u32(&r);
+    *ret_sentence = mt_wire_get_bytes(&r, SENTENCE_MAX);
     return verdict(&r);
 }
 

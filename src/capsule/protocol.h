@@ -10,6 +10,7 @@
 //       SWEEP run id, forget -> SWEPT run id | FAILED      forget (mt_forget): its folder or what
 //                                                          its commands printed is removed, too,
 //                                                          soon after: ask again while it is there
+//       PRUNE ->            PRUNED   layers, bytes         layers that nobody uses are removed
 //       unasked:            GONE     run id
 //     A reply carries the tag of its request; unasked frames carry 0. Requests may be sent without
 //     waiting for the reply of the one before. Several servers may be connected; GONE goes to all.
@@ -28,6 +29,12 @@
 //       unasked:            API     first id of the run's block; with it comes the socket of the
 //                                   run's sign-in, which listens. Once to each server that has
 //                                   attached, as soon as there is one; a run may have none.
+//       SESSION user, term  -> SESSION_STARTED with a descriptor, later SESSION_ENDED how, status,
+//                              sentence; or SESSION_FAILED code, sentence
+//                           mt-session (capsule/session.h) as that user; the descriptor is the
+//                           server's end of a socket pair. The tag is the server's name for it on
+//                           this connection, with which it ends.
+//       SESSION_KILL        ends the session of that tag
 //       USAGE ->            USAGE: what its commands have written and not yet given up (mt_usage)
 //       HOLD on ->          the same reply; its commands stand still until HOLD off, the end of
 //                           this connection, or 5 s, whichever comes first
@@ -60,6 +67,8 @@ typedef enum mt_frame_type {
     MT_FRAME_SWEEP = 6,
     MT_FRAME_SWEPT = 7,
     MT_FRAME_GONE = 8,
+    MT_FRAME_PRUNE = 16,
+    MT_FRAME_PRUNED = 17,
 
     MT_FRAME_ATTACH = 32,
     MT_FRAME_RECORD = 33, // payload: one record of the journal exactly as in the file
@@ -67,6 +76,12 @@ typedef enum mt_frame_type {
     MT_FRAME_EXEC = 35,   // payload: capsule/command.h
     MT_FRAME_EXTEND = 37, // 36 is kept
     MT_FRAME_CANCEL = 38,
+
+    MT_FRAME_SESSION = 64,
+    MT_FRAME_SESSION_STARTED = 65,
+    MT_FRAME_SESSION_FAILED = 66,
+    MT_FRAME_SESSION_ENDED = 67,
+    MT_FRAME_SESSION_KILL = 68,
     MT_FRAME_HOLD = 48,
     MT_FRAME_USAGE = 49,
     MT_FRAME_DISK_FULL = 50,
@@ -137,6 +152,8 @@ int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
 int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, mt_forget forget);
 int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id);
 int mt_put_gone(mt_buf *b, const char *run_id);
+int mt_put_prune(mt_buf *b, uint32_t tag);
+int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes);
 int mt_put_attach(mt_buf *b, uint64_t after_seq);
 int mt_put_record(mt_buf *b, mt_str record_frame);
 int mt_put_terminate(mt_buf *b, const char *by);
@@ -149,17 +166,31 @@ int mt_put_ask_usage(mt_buf *b);
 int mt_put_usage(mt_buf *b, const mt_usage *usage);
 int mt_put_disk_full(mt_buf *b, const char *sentence);
 
+// term: "" for a session that is no shell.
+int mt_put_session(mt_buf *b, uint32_t tag, const char *user, const char *term);
+int mt_put_session_started(mt_buf *b, uint32_t tag);
+int mt_put_session_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
+// run_ended: the run's end took it with it, and the sentence says how; else the status is
+// wait(2)'s.
+int mt_put_session_ended(mt_buf *b, uint32_t tag, bool run_ended, int status, const char *sentence);
+int mt_put_session_kill(mt_buf *b, uint32_t tag);
+
 // Each reads the payload of its frame: 0, or -EBADMSG. Slices point into the payload; lists go into
 // the arena.
 int mt_get_info(const mt_frame *f, mt_info *ret, mt_arena *arena);
 int mt_get_run_id(const mt_frame *f, char ret[37]); // STARTED, SWEPT, GONE
-int mt_get_failed(const mt_frame *f, mt_code *ret_code, mt_str *ret_sentence);
+int mt_get_failed(const mt_frame *f, mt_code *ret_code,
+                  mt_str *ret_sentence); // SESSION_FAILED, too
 int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget);
+int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
 int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);
 int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns);
 int mt_get_api(const mt_frame *f, uint32_t *ret_uid_base);
+int mt_get_session(const mt_frame *f, char ret_user[33], char ret_term[65]);
+int mt_get_session_ended(const mt_frame *f, bool *ret_run_ended, int *ret_status,
+                         mt_str *ret_sentence);
 int mt_get_hold(const mt_frame *f, bool *ret_on);
 int mt_get_usage(const mt_frame *f, mt_usage *ret);            // of a supervisor
 int mt_get_disk_full(const mt_frame *f, mt_str *ret_sentence); // at most 1,024 bytes

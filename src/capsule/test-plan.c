@@ -5,7 +5,7 @@
 #define ID     "0192f3a1-0000-7000-8000-000000000001"
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static const char *const layers[] = {DIGEST};
+static const char *const packages[] = {"sqlite3", "jq=1.6-2.1"};
 static const char *const users[] = {"analyst", "robot"};
 static const char *const arguments[] = {"--all", "", "two words"};
 static const mt_plan_mount mounts[] = {{ID, "data"}, {ID, "more"}};
@@ -32,8 +32,8 @@ static mt_plan good(void)
         .namespace_name = "finance",
         .capsule_name = "report",
         .image_digest = DIGEST,
-        .layer_digests = layers,
-        .layer_count = 1,
+        .packages = packages,
+        .package_count = 2,
         .mounts = mounts,
         .mount_count = 2,
         .users = users,
@@ -68,7 +68,8 @@ static void test_round_trip(void)
     if (!p)
         return;
     CHECK_STR(p->run_id, ID);
-    CHECK_STR(p->layer_digests[0], DIGEST);
+    CHECK_INT(p->package_count, 2);
+    CHECK_STR(p->packages[1], "jq=1.6-2.1");
     CHECK_STR(p->mounts[1].mount_name, "more");
     CHECK_STR(p->users[1], "robot");
     CHECK_STR(p->environment[0].value, "a = b");

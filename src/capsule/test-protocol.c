@@ -61,6 +61,7 @@ static void test_small_ones(void)
     mt_code code;
     mt_str text;
     mt_forget forget;
+    uint32_t layers;
     uint64_t seq;
     uint32_t base;
     mt_frame f;
@@ -89,6 +90,11 @@ static void test_small_ones(void)
     (void)mt_put_gone(&b, "../../../../../../../../../../../etc");
     f = parse(&b);
     CHECK_INT(mt_get_run_id(&f, id), -EBADMSG);
+    mt_buf_clear(&b);
+    (void)mt_put_pruned(&b, 9, 3, 4096);
+    f = parse(&b);
+    CHECK_INT(mt_get_pruned(&f, &layers, &seq), 0);
+    CHECK(f.tag == 9 && layers == 3 && seq == 4096);
     mt_buf_clear(&b);
     (void)mt_put_attach(&b, 77);
     f = parse(&b);

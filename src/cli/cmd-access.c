@@ -20,6 +20,14 @@ static int set_expiry(cli *c, mt_json *body, mt_err **err)
     return 0;
 }
 
+// "with run ID" for what was made inside a run; else otherwise.
+static char *ends_with(const mt_json *v, const char *otherwise)
+{
+    const char *run = mt_json_text(mt_json_get(v, "runId"), NULL);
+
+    return run ? xprintf("with run %s", run) : xstrdup(otherwise);
+}
+
 // --- keys ---
 
 static int run_key_create(cli *c, mt_err **err)
@@ -38,6 +46,9 @@ static int run_key_create(cli *c, mt_err **err)
     cli_note(c, "key %s made (id %s)%s%s%s%s; it is shown this once only", cli_arg(c, 0),
              cli_text(key, "id"), user ? " for " : "", user ? user : "",
              cli_time(key, "expires")[0] ? ", until " : "", cli_time(key, "expires"));
+    if (mt_json_text(mt_json_get(key, "runId"), NULL))
+        cli_note(c, "it ends with capsule run %s, inside which it was made",
+                 cli_text(key, "runId"));
     return 0;
 }
 
@@ -61,9 +72,10 @@ static int run_key_list(cli *c, mt_err **err)
     t = CLI_TABLE("ID", "NAME", "MADE", "EXPIRES", "LAST USED");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *ends = ends_with(v, cli_time(v, "expires"));
 
-        CLI_ROW(t, cli_text(v, "id"), cli_text(v, "name"), cli_time(v, "dateCreated"),
-                cli_time(v, "expires"), cli_time(v, "dateLastUsed"));
+        CLI_ROW(t, cli_text(v, "id"), cli_text(v, "name"), cli_time(v, "dateCreated"), ends,
+                cli_time(v, "dateLastUsed"));
     }
     cli_table_print(c, t);
     return 0;
@@ -141,11 +153,15 @@ static int run_user_list(cli *c, mt_err **err)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
-    t = CLI_TABLE("NAME", "ROLE", "MADE");
+    t = CLI_TABLE("NAME", "ROLE", "MADE", "ENDS");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *ends = ends_with(v, "");
+        bool stopped = false;
 
-        CLI_ROW(t, cli_text(v, "name"), cli_text(v, "role"), cli_time(v, "dateCreated"));
+        (void)mt_json_as_bool(mt_json_get(v, "stopped"), &stopped);
+        CLI_ROW(t, cli_text(v, "name"), cli_text(v, "role"), cli_time(v, "dateCreated"),
+                stopped ? "stopped" : ends);
     }
     cli_table_print(c, t);
     return 0;

@@ -142,7 +142,7 @@ static int folder_to_remote(job *j, const tree_item *item, mt_err **err)
     // Files make the folders above them; only an empty one of such a name is lost.
     if (mt_streq(path, "/") || !mt_utf8_valid(path, strlen(path)))
         return 0;
-    body = mt_json_new_object();
+    body = vfs_body(&j->to->vfs);
     (void)mt_json_set(body, "path", mt_json_new_text(path));
     (void)mt_json_set(body, "parents", mt_json_new_bool(true));
     url = vfs_url(&j->to->vfs, "mkdir", NULL);
@@ -159,7 +159,7 @@ static int link_to_remote(job *j, const tree_item *item, mt_err **err)
 {
     _cleanup_free_ char *path = vfs_path_join(j->target, item->rel);
     _cleanup_free_ char *url = vfs_url(&j->to->vfs, "link", NULL);
-    _cleanup_json_ mt_json *body = mt_json_new_object();
+    _cleanup_json_ mt_json *body = vfs_body(&j->to->vfs);
 
     if (!mt_utf8_valid(path, strlen(path)) || !mt_utf8_valid(item->target, strlen(item->target)))
         return mt_fail(err, MT_E_BAD_PATH, "a link whose name or target is not UTF-8");
@@ -357,7 +357,7 @@ static int copy_one(cli *c, const char *word, const place *to, bool into, totals
     if (r == 0 && !from.remote && !to->remote)
         r = cli_usage(c, err,
                       "'%.200s' and '%.200s' are both local: files of a file system are "
-                      "/vfs/NAME[@NAMESPACE]/PATH",
+                      "/vfs/NAME[@NAMESPACE]/PATH, those of a run are run:RUN:/PATH",
                       word, to->local);
     if (r == 0) {
         name = name_of(&from);
@@ -412,20 +412,24 @@ static int run_cp(cli *c, mt_err **err)
 
 static const cli_option options[] = {
     {"recursive", 'r', NULL, "folders with all that is in them"},
+    VFS_USER_OPTION,
     {NULL},
 };
 
 const cli_command cli_copy_commands[] = {
-    {"cp", "FROM... TO", 2, -1, "copy files to, from and between file systems",
-     "A file system's files are /vfs/NAME[@NAMESPACE]/PATH, all others are local; - is standard "
-     "input\n"
-     "or output. As with cp, what is copied to a folder that is there goes into it. Links inside "
-     "a\n"
-     "copied folder stay links where they lead to a place inside it and are skipped where not;\n"
-     "nothing is read or written through them.",
+    {"cp", "FROM... TO", 2, -1, "copy files to, from and between file systems and runs",
+     "A file system's files are /vfs/NAME[@NAMESPACE]/PATH, those of a run run:RUN:/PATH (without "
+     "the\n"
+     "slash: from the user's home), all others are local; - is standard input or output. As with "
+     "cp,\n"
+     "what is copied to a folder that is there goes into it. Links inside a copied folder stay "
+     "links\n"
+     "where they lead to a place inside it and are skipped where not; nothing is read or written\n"
+     "through them.",
      "  mt cp data/sales.csv /vfs/sales-data@tutorials/sales.csv\n"
      "  mt cp -r data/. /vfs/sales-data/\n"
-     "  mt cp -r /vfs/sales-data/2026 ./backup",
+     "  mt cp -r /vfs/sales-data/2026 ./backup\n"
+     "  mt cp run:@last:/tmp/report.md .",
      options, run_cp},
     {NULL},
 };

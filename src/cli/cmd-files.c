@@ -171,7 +171,7 @@ static int set_path(cli *c, mt_json *body, const char *name, const char *path, m
 static int run_mv(cli *c, mt_err **err)
 {
     _cleanup_vfs_path_ vfs_path from = {0}, to = {0};
-    _cleanup_json_ mt_json *body = mt_json_new_object(), *item = NULL;
+    _cleanup_json_ mt_json *body = NULL, *item = NULL;
     _cleanup_free_ char *url = NULL, *target = NULL;
     mt_err *cause = NULL;
     int into;
@@ -179,8 +179,9 @@ static int run_mv(cli *c, mt_err **err)
     if (vfs_path_parse(c, cli_arg(c, 0), &from, err) < 0 ||
         vfs_path_parse(c, cli_arg(c, 1), &to, err) < 0)
         return -1;
-    if (!mt_streq(from.vfs, to.vfs) || !mt_streq(from.ns, to.ns))
-        return cli_usage(c, err, "mv stays in one file system: use cp -r, then rm -r");
+    if (!vfs_same(&from, &to))
+        return cli_usage(c, err, "mv stays in one file system or run: use cp -r, then rm -r");
+    body = vfs_body(&from);
     into = vfs_is_folder(c, &to, to.path, err);
     if (into < 0)
         return -1;
@@ -246,12 +247,14 @@ static int run_mkdir(cli *c, mt_err **err)
 
     for (int i = 0; i < c->arg_count; i++) {
         _cleanup_vfs_path_ vfs_path p = {0};
-        _cleanup_json_ mt_json *body = mt_json_new_object(), *item = NULL;
+        _cleanup_json_ mt_json *body = NULL, *item = NULL;
         _cleanup_free_ char *url = NULL;
         mt_err *cause = NULL;
 
-        if (vfs_path_parse(c, cli_arg(c, i), &p, err) < 0 ||
-            set_path(c, body, "path", p.path, err) < 0)
+        if (vfs_path_parse(c, cli_arg(c, i), &p, err) < 0)
+            return -1;
+        body = vfs_body(&p);
+        if (set_path(c, body, "path", p.path, err) < 0)
             return -1;
         if (cli_flag(c, "parents"))
             (void)mt_json_set(body, "parents", mt_json_new_bool(true));
@@ -291,37 +294,48 @@ static int run_stat(cli *c, mt_err **err)
     return c->json ? cli_print_json(c->arg_count == 1 ? mt_json_at(all, 0) : all, err) : 0;
 }
 
+static const cli_option user_options[] = {
+    VFS_USER_OPTION,
+    {NULL},
+};
 static const cli_option ls_options[] = {
     {"long", 'l', NULL, "type, mode, size and time, too"},
     {"recursive", 'r', NULL, "what is in folders, too"},
+    VFS_USER_OPTION,
     {NULL},
 };
 static const cli_option mv_options[] = {
     {"force", 'f', NULL, "replace a file that is there"},
+    VFS_USER_OPTION,
     {NULL},
 };
 static const cli_option rm_options[] = {
     {"recursive", 'r', NULL, "folders with all that is in them"},
     {"force", 'f', NULL, "what is not there is no error"},
+    VFS_USER_OPTION,
     {NULL},
 };
 static const cli_option mkdir_options[] = {
     {"parents", 'p', NULL, "make folders on the way; one that is there is no error"},
+    VFS_USER_OPTION,
     {NULL},
 };
 
 const cli_command cli_file_commands[] = {
     {"ls", "[PATH...]", 0, -1, "list files; without a path the file systems", NULL,
-     "  mt ls -l /vfs/sales-data/\n  mt ls -r /vfs/sales-data@tutorials/2026", ls_options, run_ls},
-    {"cat", "PATH...", 1, -1, "print files, of a file system or local", NULL,
-     "  mt cat /vfs/sales-data@tutorials/report.md", NULL, run_cat},
-    {"mv", "FROM TO", 2, 2, "rename or move inside a file system", NULL,
+     "  mt ls -l /vfs/sales-data/\n  mt ls -r /vfs/sales-data@tutorials/2026\n"
+     "  mt ls run:@last:/tmp",
+     ls_options, run_ls},
+    {"cat", "PATH...", 1, -1, "print files, of a file system, a run, or local", NULL,
+     "  mt cat /vfs/sales-data@tutorials/report.md\n  mt cat run:@last:/etc/os-release",
+     user_options, run_cat},
+    {"mv", "FROM TO", 2, 2, "rename or move inside a file system or run", NULL,
      "  mt mv /vfs/sales-data/report.md /vfs/sales-data/old/", mv_options, run_mv},
     {"rm", "PATH...", 1, -1, "remove files", NULL, "  mt rm -r /vfs/sales-data/old", rm_options,
      run_rm},
     {"mkdir", "PATH...", 1, -1, "make folders", NULL, "  mt mkdir -p /vfs/sales-data/2026/11",
      mkdir_options, run_mkdir},
     {"stat", "PATH...", 1, -1, "show what a file is", NULL, "  mt stat /vfs/sales-data/report.md",
-     NULL, run_stat},
+     user_options, run_stat},
     {NULL},
 };

@@ -47,8 +47,27 @@ static int run_list(cli *c, mt_err **err)
     return 0;
 }
 
+static int run_prune(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *answer = NULL;
+    long long layers;
+
+    if (api_call(c, "POST", "/v1/images/prune", NULL, &answer, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(answer, err);
+    layers = (long long)cli_int(answer, "layersRemoved");
+    (void)printf("%lld package layer%s removed, %lld MiB freed\n", layers, layers == 1 ? "" : "s",
+                 (long long)(cli_int(answer, "bytesFreed") >> 20));
+    return 0;
+}
+
 const cli_command cli_image_commands[] = {
     {"image-list", "", 0, 0, "list the images that capsules can name",
      "--json names all that they hold.", "  mt image-list", NULL, run_list},
+    {"image-prune", "", 0, 0, "remove the installed packages that no run uses",
+     "Packages of capsules are installed once and kept; the next start that asks for them\n"
+     "installs them again. For administrators.",
+     "  mt image-prune", NULL, run_prune},
     {NULL},
 };

@@ -21,6 +21,7 @@ const cli_group cli_groups[] = {
     {"Runs of capsules", cli_run_commands},
     {"", cli_logs_commands},
     {"Commands in runs", cli_command_commands},
+    {"Shells in runs", cli_shell_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},

@@ -5,13 +5,15 @@
 
 bool vfs_path_is(const char *word)
 {
-    return mt_streq(word, "/vfs") || mt_starts_with(word, "/vfs/");
+    return mt_streq(word, "/vfs") || (word && mt_starts_with(word, "/vfs/")) ||
+           (word && mt_starts_with(word, "run:"));
 }
 
 void vfs_path_done(vfs_path *p)
 {
     free(p->vfs);
     free(p->ns);
+    free(p->run);
     free(p->path);
     *p = (vfs_path){0};
 }
@@ -40,18 +42,54 @@ static char *tidy(const char *path)
     return out;
 }
 
+// The home of the user, where a path does not begin with "/".
+static char *home_of(cli *c, const vfs_path *p, mt_err **err)
+{
+    _cleanup_json_ mt_json *item = NULL;
+
+    return vfs_stat(c, p, ".", &item, err) < 0 ? NULL : vfs_item_bytes(item, "path");
+}
+
+static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
+{
+    const char *name = word + strlen("run:"), *colon = strchr(name, ':');
+    _cleanup_free_ char *run = NULL, *home = NULL, *whole = NULL;
+    size_t len = strlen(word);
+
+    if (!colon || colon == name)
+        return cli_usage(c, err, "'%.200s' names no file of a run: write run:RUN:/PATH", word);
+    run = mt_str_dup((mt_str){name, (size_t)(colon - name)});
+    ret->user = cli_opt(c, "user");
+    ret->ends_in_slash = word[len - 1] == '/';
+    if (api_run_id(c, run, &ret->run, err) < 0)
+        return -1;
+    if (colon[1] != '/' && !(home = home_of(c, ret, err)))
+        return -1;
+    whole = home ? xprintf("%s/%s", home, colon + 1) : xstrdup(colon + 1);
+    ret->path = tidy(whole);
+    if (!ret->path)
+        return cli_usage(c, err, "'%.200s' holds '..': write the path without it", word);
+    return 0;
+}
+
 int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
 {
     const char *name = vfs_path_is(word) && word[4] ? word + 5 : "";
     size_t len = strcspn(name, "/");
     const char *at = memchr(name, '@', len), *ns = NULL;
     mt_str vfs = {name, at ? (size_t)(at - name) : len};
-    _cleanup_free_ char *path = tidy(name + len);
+    _cleanup_free_ char *path = NULL;
     size_t word_len = strlen(word);
 
+    *ret = (vfs_path){0};
+    if (mt_starts_with(word, "run:"))
+        return run_path_parse(c, word, ret, err);
+    path = tidy(name + len);
     if (!vfs_path_is(word))
         return cli_usage(
-            c, err, "'%.200s' is no file of a file system: those are /vfs/NAME[@NAMESPACE]/PATH",
+            c, err,
+            "'%.200s' is no file of a file system or run: those are /vfs/NAME[@NAMESPACE]/PATH and "
+            "run:RUN:/PATH",
             word);
     if (!mt_is_name(vfs) || (at && !mt_is_name((mt_str){at + 1, len - vfs.len - 1})))
         return cli_usage(c, err, "'%.200s' names no file system: write /vfs/NAME[@NAMESPACE]/PATH",
@@ -80,11 +118,40 @@ char *vfs_path_join(const char *folder, const char *rel)
 
 const char *vfs_path_name(const vfs_path *p)
 {
-    return mt_streq(p->path, "/") ? p->vfs : strrchr(p->path, '/') + 1;
+    if (mt_streq(p->path, "/"))
+        return p->run ? p->run : p->vfs;
+    return strrchr(p->path, '/') + 1;
+}
+
+static char *run_url(const vfs_path *p, const char *verb, const char *path)
+{
+    bool content = mt_streq(verb, "files");
+    _cleanup_free_ char *base = api_path("/v1/capsule-runs/%s/files", p->run);
+    _cleanup_free_ char *query = NULL;
+
+    if (path)
+        query = p->user ? api_path("?path=%s&user=%s", path, p->user) : api_path("?path=%s", path);
+    return xprintf("%s%s%s%s", base, content ? "" : "/", content ? "" : verb, query ? query : "");
+}
+
+mt_json *vfs_body(const vfs_path *p)
+{
+    mt_json *body = mt_json_new_object();
+
+    if (p->run && p->user)
+        (void)mt_json_set(body, "user", mt_json_new_text(p->user));
+    return body;
+}
+
+bool vfs_same(const vfs_path *a, const vfs_path *b)
+{
+    return mt_streq(a->vfs, b->vfs) && mt_streq(a->ns, b->ns) && mt_streq(a->run, b->run);
 }
 
 char *vfs_url(const vfs_path *p, const char *verb, const char *path)
 {
+    if (p->run)
+        return run_url(p, verb, path);
     if (!path)
         return api_path("/v1/namespaces/%s/vfs/%s/%s", p->ns, p->vfs, verb);
     return api_path("/v1/namespaces/%s/vfs/%s/%s?path=%s", p->ns, p->vfs, verb, path);
@@ -149,6 +216,14 @@ int vfs_is_folder(cli *c, const vfs_path *p, const char *path, mt_err **err)
     if (vfs_stat(c, p, path, &item, &cause) == 0)
         return vfs_item_type(item) == VFS_FOLDER;
     if (mt_err_code(cause) != MT_E_NOT_FOUND) {
+        mt_err_move(err, cause);
+        return -1;
+    }
+    if (p->run && mt_err_field(cause)) { // else the run itself is missing
+        (void)mt_err_free(cause);
+        return 0;
+    }
+    if (p->run) {
         mt_err_move(err, cause);
         return -1;
     }

@@ -103,10 +103,14 @@ static int plan_startup(const mt_capsule_def *def, mt_arena *arena, mt_plan *pla
 static int plan_lists(const mt_capsule_def *def, mt_arena *arena, mt_plan *plan, mt_err **err)
 {
     const char **users = mt_arena_array_of(arena, const char *, def->user_count + 1);
+    const char **packages = mt_arena_array_of(arena, const char *, def->package_count + 1);
     mt_plan_env *env = mt_arena_array_of(arena, mt_plan_env, def->environment_count + 1);
 
-    if (!users || !env)
+    if (!users || !env || !packages)
         return mt_fail_oom(err);
+    for (size_t i = 0; i < def->package_count; i++)
+        if (!(packages[i] = mt_arena_strdup(arena, def->packages[i])))
+            return mt_fail_oom(err);
     for (size_t i = 0; i < def->user_count; i++)
         if (!(users[i] = mt_arena_strdup(arena, def->users[i])))
             return mt_fail_oom(err);
@@ -120,6 +124,8 @@ static int plan_lists(const mt_capsule_def *def, mt_arena *arena, mt_plan *plan,
     plan->user_count = (uint32_t)def->user_count;
     plan->environment = env;
     plan->environment_count = (uint32_t)def->environment_count;
+    plan->packages = packages;
+    plan->package_count = (uint32_t)def->package_count;
     return 0;
 }
 
@@ -177,11 +183,6 @@ int mt_run_plan(mt_store *store, const mt_run *run, const mt_mtr_server *server,
         return mt_fail_oom(err);
     if (mt_run_definition(run, server, &def, err) < 0)
         return -1;
-    if (def.package_count)
-        return mt_fail_field(err, MT_E_NOT_SUPPORTED, "packages",
-                             "capsule '%s' asks for packages, which this version cannot install "
-                             "yet: use an image that has them",
-                             run->capsule);
     plan.auto_terminate = def.auto_terminate;
     plan.limits = mt_run_limits(&def, server);
     plan.network = def.network_internet ? MT_NETWORK_INTERNET : MT_NETWORK_NONE;

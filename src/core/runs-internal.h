@@ -40,7 +40,8 @@ typedef struct live {
     int tries;
     int starts; // how often the runner was sent it
     mt_frame_conn *conn;
-    mt_timer *timer; // next try, or the deadline of a start that the runner never took
+    struct mt_session *sessions; // core/run-sessions.h
+    mt_timer *timer;             // next try, or the deadline of a start that the runner never took
 } live;
 
 struct mt_runs {
@@ -59,6 +60,9 @@ struct mt_runs {
     mt_buf info; // payload of the last INFO frame
     int64_t info_us;
     uint64_t info_asked, info_answered;
+    uint64_t prune_asked, prune_answered;
+    uint32_t pruned_layers;
+    uint64_t pruned_bytes;
     bool runner_there;
     int64_t promised_runs;
     uint64_t promised_memory, promised_disk;
@@ -76,6 +80,11 @@ void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
 void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what);
 void runs_ask_info(mt_runs *runs);
+// run-sessions.c: a frame of the supervisor's; the connection, or the run itself, is gone.
+void runs_session_frame(live *l, const mt_frame *frame);
+void runs_sessions_lost(live *l);
+void runs_sessions_begin(live *l); // the run can be reached
+void runs_ask_prune(mt_runs *runs);
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
 void runs_told_usage(live *l, const mt_frame *frame);

@@ -11,6 +11,7 @@
 
 enum {
     INFO_WAIT_MS = 2000,
+    PRUNE_WAIT_S = 60,
     INFO_FRESH_US = 10 * 1000000,
     OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
@@ -135,6 +136,35 @@ int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err)
     }
     (void)pthread_mutex_unlock(&runs->lock);
     if (!copy || mt_get_info(&frame, ret, arena) < 0)
+        return mt_fail(err, MT_E_UNAVAILABLE,
+                       "the runner does not answer: is mt-runner up? (its log says more)");
+    return 0;
+}
+
+static void ask_prune_posted(void *data)
+{
+    runs_ask_prune(data);
+}
+
+int mt_runs_prune_layers(mt_runs *runs, uint32_t *ret_layers, uint64_t *ret_bytes, mt_err **err)
+{
+    struct timespec until;
+    uint64_t mine;
+    bool done;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PRUNE_WAIT_S;
+    (void)pthread_mutex_lock(&runs->lock);
+    mine = ++runs->prune_asked;
+    (void)mt_loop_post(runs->options.loop, ask_prune_posted, runs);
+    while (runs->prune_answered < mine && runs->runner_there)
+        if (pthread_cond_timedwait(&runs->info_changed, &runs->lock, &until) == ETIMEDOUT)
+            break;
+    done = runs->prune_answered >= mine;
+    *ret_layers = runs->pruned_layers;
+    *ret_bytes = runs->pruned_bytes;
+    (void)pthread_mutex_unlock(&runs->lock);
+    if (!done)
         return mt_fail(err, MT_E_UNAVAILABLE,
                        "the runner does not answer: is mt-runner up? (its log says more)");
     return 0;

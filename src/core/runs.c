@@ -87,6 +87,8 @@ static void forget(live *l)
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    l->ending = true;
+    runs_sessions_lost(l);
     mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
@@ -94,6 +96,12 @@ static void forget(live *l)
     mt_buf_done(&l->phases);
     mt_buf_done(&l->held);
     free(l);
+}
+
+static void close_connection(live *l)
+{
+    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    runs_sessions_lost(l);
 }
 
 // ---- what a run has told, to the store ----
@@ -120,10 +128,12 @@ static void on_applied(void *data)
         l->reading = false;
         mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
+        if (a->runs->options.close_door)
+            a->runs->options.close_door(a->id, a->runs->options.doors);
         forget(l);
     }
     free(a);
@@ -423,7 +433,7 @@ static void on_record(live *l, const mt_record *r)
         take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)
         // Too much waits: the journal has it all, and is read again from there.
-        mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+        close_connection(l);
 }
 
 // ---- the supervisor's socket, and the journal file behind it ----
@@ -516,6 +526,8 @@ static void on_run_frame(const mt_frame *frame, void *data)
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         on_record(l, &record);
+    else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)
+        runs_session_frame(l, frame);
 }
 
 static void on_run_closed(void *data)
@@ -523,6 +535,7 @@ static void on_run_closed(void *data)
     live *l = data;
 
     l->conn = NULL;
+    runs_sessions_lost(l);
     if (!l->ending)
         follow_failed(l);
 }
@@ -551,7 +564,7 @@ void runs_send_extend(live *l)
 
 void runs_drop_connection(live *l)
 {
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     mt_timer_in_ms(l->timer, FOLLOW_RETRY_MS);
 }
 
@@ -580,7 +593,7 @@ static void follow(live *l)
     }
     // By way of the folder's fd: the state folder's path may be too long for a socket address.
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/sock", dir);
-    mt_frame_conn_close(MT_TAKE_PTR(l->conn));
+    close_connection(l);
     if (mt_frame_conn_open(l->runs->options.loop, path, MT_FRAME_SUPERVISOR_MAX, &EVENTS, l,
                            &l->conn) < 0) {
         follow_failed(l);
@@ -595,6 +608,7 @@ static void follow(live *l)
     if (mt_frame_conn_send(l->conn, &b) == 0) {
         runs_send_terminate(l);
         runs_send_extend(l);
+        runs_sessions_begin(l);
         send_commands(l);
     }
 }
@@ -645,6 +659,14 @@ void runs_ask_info(mt_runs *runs)
     send_runner(runs, &b);
 }
 
+void runs_ask_prune(mt_runs *runs)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_prune(&b, 0);
+    send_runner(runs, &b);
+}
+
 static void on_failed(mt_runs *runs, const mt_frame *frame)
 {
     live *l = find_tag(runs, frame->tag);
@@ -686,6 +708,15 @@ static void store_info(mt_runs *runs, const mt_frame *frame)
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
+static void on_pruned(mt_runs *runs, const mt_frame *frame)
+{
+    (void)pthread_mutex_lock(&runs->lock);
+    if (mt_get_pruned(frame, &runs->pruned_layers, &runs->pruned_bytes) == 0)
+        runs->prune_answered = runs->prune_asked;
+    (void)pthread_cond_broadcast(&runs->info_changed);
+    (void)pthread_mutex_unlock(&runs->lock);
+}
+
 static void on_runner_frame(const mt_frame *frame, void *data)
 {
     mt_runs *runs = data;
@@ -695,6 +726,9 @@ static void on_runner_frame(const mt_frame *frame, void *data)
     switch (frame->type) {
     case MT_FRAME_INFO:
         store_info(runs, frame);
+        break;
+    case MT_FRAME_PRUNED:
+        on_pruned(runs, frame);
         break;
     case MT_FRAME_FAILED:
         on_failed(runs, frame);
@@ -819,6 +853,11 @@ void mt_runs_free(mt_runs *runs)
     (void)pthread_cond_destroy(&runs->info_changed);
     (void)pthread_mutex_destroy(&runs->lock);
     free(runs);
+}
+
+mt_loop *mt_runs_loop(const mt_runs *runs)
+{
+    return runs->options.loop;
 }
 
 static bool has_folder(mt_runs *runs, const char *id)

@@ -25,8 +25,8 @@ typedef struct mt_runs_options {
     const mt_mtr_server *limits;
     int64_t max_live_runs;
     // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
-    // and does not once the run's end has begun, which close_door tells (also of runs that had
-    // none). On the loop's thread; both may be NULL.
+    // but not once the run's end has begun. That is told by close_door (also of runs that had
+    // none), and once more when the end is stored. On the loop's thread; both may be NULL.
     void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
     void (*close_door)(const char *run_id, void *doors);
     void *doors;
@@ -34,6 +34,7 @@ typedef struct mt_runs_options {
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
 void mt_runs_free(mt_runs *runs); // accepts NULL; the runs go on living
+mt_loop *mt_runs_loop(const mt_runs *runs);
 // Takes up every run that the store says has not ended. Once, before requests are served.
 int mt_runs_adopt(mt_runs *runs, mt_err **err);
 
@@ -73,6 +74,9 @@ int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.
 int mt_runs_info(mt_runs *runs, mt_arena *arena, mt_info *ret, mt_err **err);
+// Has the runner remove the package layers that nobody uses. Waits until that is done, at most a
+// minute.
+int mt_runs_prune_layers(mt_runs *runs, uint32_t *ret_layers, uint64_t *ret_bytes, mt_err **err);
 // The digest of an image by name; notFound names the images that are there.
 int mt_runs_image(mt_runs *runs, const char *name, char ret_digest[MT_DIGEST_LEN + 1],
                   mt_err **err);

@@ -190,7 +190,7 @@ static int flagged_fds(uint32_t flags)
 {
     int n = 0;
 
-    for (uint32_t bit = MT_INIT_HAS_STDIN; bit <= MT_INIT_HAS_TEXT; bit <<= 1)
+    for (uint32_t bit = MT_INIT_HAS_STDIN; bit <= MT_INIT_HAS_PROGRAM; bit <<= 1)
         n += (flags & bit) != 0;
     return n;
 }
@@ -203,6 +203,7 @@ static int check_request(job *j)
         r->cgroup_count > MT_INIT_CGROUPS_MAX || r->argc > MT_INIT_STRINGS_MAX ||
         r->envc > MT_INIT_STRINGS_MAX || r->argc + r->envc > MT_INIT_STRINGS_MAX || r->argc < 1 ||
         r->block_bytes < 2 || r->block_bytes > MT_INIT_BLOCK_MAX ||
+        (r->flags & MT_INIT_HAS_TEXT && r->flags & MT_INIT_HAS_PROGRAM) ||
         j->fd_count != 1 + flagged_fds(r->flags) + (int)r->cgroup_count ||
         child_count == MT_INIT_CHILDREN_MAX)
         return -EBADMSG;
@@ -260,8 +261,8 @@ static long join_cgroups(job *j)
     return 0;
 }
 
-// Received fds are all above 2, as 0, 1 and 2 are open from the start; the text may sit at 3
-// already.
+// Received fds are all above 2, as 0, 1 and 2 are open from the start; the text or program may sit
+// at 3 already. A program's is closed when it is executed.
 static long arrange_fds(job *j)
 {
     int next = 1, keep = 2;
@@ -272,14 +273,23 @@ static long arrange_fds(job *j)
 
         r = SYS3(__NR_dup3, from, fd, 0);
     }
-    if (r >= 0 && (j->req.flags & MT_INIT_HAS_TEXT)) {
+    if (r >= 0 && (j->req.flags & (MT_INIT_HAS_TEXT | MT_INIT_HAS_PROGRAM))) {
+        int flag = j->req.flags & MT_INIT_HAS_PROGRAM ? CLOEXEC : 0;
+
         keep = MT_INIT_TEXT_FD;
         if (j->fds[next] == keep)
-            r = SYS3(__NR_fcntl, keep, F_SETFD, 0);
+            r = SYS3(__NR_fcntl, keep, F_SETFD, flag != 0);
         else
-            r = SYS3(__NR_dup3, j->fds[next], keep, 0);
+            r = SYS3(__NR_dup3, j->fds[next], keep, flag);
     }
     return r < 0 ? r : SYS3(__NR_close_range, keep + 1, ~0u, 0);
+}
+
+static long execute(const job *j)
+{
+    if (j->req.flags & MT_INIT_HAS_PROGRAM)
+        return SYS6(__NR_execveat, MT_INIT_PROGRAM_FD, "", j->argv, j->envp, AT_EMPTY_PATH, 0);
+    return SYS3(__NR_execve, j->program, j->argv, j->envp);
 }
 
 static long take_ids(const mt_init_request *r)
@@ -311,7 +321,7 @@ static int child_main(void *data)
         return failed(j, MT_INIT_STAGE_IDS, e);
     if ((e = SYS1(__NR_chdir, j->cwd)) < 0)
         return failed(j, MT_INIT_STAGE_CHDIR, e);
-    e = SYS3(__NR_execve, j->program, j->argv, j->envp);
+    e = execute(j);
     return failed(j, MT_INIT_STAGE_EXEC, e);
 }
 

@@ -92,7 +92,6 @@ mt_prop_rule mt_rule_package, mt_rule_packages, mt_rule_user, mt_rule_users, mt_
     mt_rule_suite, mt_rule_digest;
 void mt_rule_capsule(mt_checker *c, const mt_mtr_node *root);
 bool mt_is_input_name(mt_str s); // [A-Za-z_][A-Za-z0-9_]*
-bool mt_is_package_name(mt_str s);
 // What is wrong with a reference's text; NULL when nothing is.
 const char *mt_ref_fault(mt_ref_kind kind, mt_str name);
 // runAsUser of each entry of a startup list: maitento, root, or one that declared() finds.

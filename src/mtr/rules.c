@@ -138,39 +138,9 @@ const char *mt_ref_fault(mt_ref_kind kind, mt_str name)
 
 // ---- packages ----
 
-// dpkg's grammar (deb-version(7)): [epoch:]upstream[-revision].
-static bool is_package_version(mt_str s)
-{
-    if (s.len == 0 || !is_digit(s.data[0]))
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (!is_alnum(s.data[i]) && !one_of(s.data[i], ".+~:-"))
-            return false;
-    }
-    return true;
-}
-
-static mt_str package_name_of(mt_str s)
-{
-    const char *equals = memchr(s.data, '=', s.len);
-
-    return (mt_str){s.data, equals ? (size_t)(equals - s.data) : s.len};
-}
-
-bool mt_is_package_name(mt_str s)
-{
-    if (s.len < 2 || !is_lower_or_digit(s.data[0]))
-        return false;
-    for (size_t i = 1; i < s.len; i++) {
-        if (!is_lower_or_digit(s.data[i]) && !one_of(s.data[i], "+.-"))
-            return false;
-    }
-    return true;
-}
-
 void mt_rule_package(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node)
 {
-    mt_str name = package_name_of(node->text);
+    mt_str name = mt_package_name_of(node->text);
     mt_str version = {name.data + name.len, node->text.len - name.len};
 
     if (!mt_is_package_name(name)) {
@@ -180,7 +150,7 @@ void mt_rule_package(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node
                          mt_mtr_quote(c->file, name));
         return;
     }
-    if (version.len > 0 && !is_package_version((mt_str){version.data + 1, version.len - 1}))
+    if (version.len > 0 && !mt_is_package_version((mt_str){version.data + 1, version.len - 1}))
         mt_checker_error(c, node, "for example \"jq=1.6-2.1\"", "%s is no package version",
                          mt_mtr_quote(c->file, (mt_str){version.data + 1, version.len - 1}));
 }
@@ -189,12 +159,12 @@ void mt_rule_package(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node
 void mt_rule_packages(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node)
 {
     for (const mt_mtr_node *a = node->first; a; a = a->next) {
-        mt_str name = package_name_of(a->text);
+        mt_str name = mt_package_name_of(a->text);
 
         if (a->type != MT_MTR_STRING || name.len == 0)
             continue;
         for (const mt_mtr_node *b = node->first; b != a; b = b->next) {
-            if (b->type != MT_MTR_STRING || !same(package_name_of(b->text), name))
+            if (b->type != MT_MTR_STRING || !same(mt_package_name_of(b->text), name))
                 continue;
             if (same(a->text, b->text))
                 mt_checker_warn(c, a, "package %s is listed twice; one is enough",

@@ -119,9 +119,8 @@ static const mt_prop capsule_items[] = {
      .max = 500,
      .unique = true,
      .rule = mt_rule_packages,
-     .doc =
-         "Debian packages to install beside those of the image, each `name` or "
-         "`name=version`. (Not in this version yet: such a capsule deploys, but does not start.)"},
+     .doc = "Debian packages to install beside those of the image, each `name` or `name=version`; "
+            "installed by the first start that asks for them."},
     {.name = "users",
      .type = MT_PROP_LIST,
      .item = &user_item,
@@ -168,9 +167,8 @@ static const mt_prop capsule_items[] = {
      .type = MT_PROP_STRING,
      .fallback = "\"internet\"",
      .rule = mt_rule_network,
-     .doc =
-         "`\"internet\"` or `\"none\"`. (Not in this version yet: both give a network of its own "
-         "with loopback alone.)"},
+     .doc = "`\"internet\"`: public addresses and names; private ones, the host and other capsules "
+            "are shut. `\"none\"`: its own loopback alone."},
     {.name = "environment",
      .type = MT_PROP_MAP,
      .max = 1000,

@@ -91,6 +91,10 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
     }
     if (block->text.len)
         fds[count++] = text;
+    if (what->program_fd > 0) {
+        req->flags |= MT_INIT_HAS_PROGRAM;
+        fds[count++] = what->program_fd;
+    }
     for (int i = 0; i < joins; i++)
         fds[count++] = groups[i];
     req->cgroup_count = (uint32_t)joins;
@@ -123,6 +127,7 @@ int sup_exec_send(supervisor *s, const sup_exec *what, mt_err **err)
     mt_exec_user user = {0};
     bool is_default = mt_streq(what->user, "maitento");
     mt_exec_spec spec = {
+        .program = what->program_fd > 0 ? "mt-session" : NULL,
         .command = mt_str_of(what->command),
         .arguments = what->arguments,
         .argument_count = what->argument_count,

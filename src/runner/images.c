@@ -85,6 +85,8 @@ static void read_notices(runner *r, mt_arena *a, mt_info *ret)
         return;
     for (size_t i = 0; i < r->notice_count; i++)
         list[ret->notice_count++] = mt_str_of(r->notices[i]);
+    if (*gateway_notice(r) && ret->notice_count < RUNNER_NOTICES_MAX)
+        list[ret->notice_count++] = copy_text(a, gateway_notice(r));
     ret->notices = list;
 }
 

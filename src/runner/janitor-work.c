@@ -6,11 +6,7 @@
 #include "capsule/place.h"
 #include "capsule/syscalls.h"
 
-#include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 enum { EMPTY_MS = 10000 };
 
@@ -19,12 +15,25 @@ typedef struct story {
     bool ended, closed;
     char scratch[MT_PLACE_SIZE], cgroup[MT_PLACE_SIZE]; // names; "": none
     int block;
+    char layer[MT_LAYER_TEXT]; // that it was to build; "": none
+    bool built;
+    mt_end_reason reason;
+    char why[MT_LAYER_WHY_MAX]; // how it ended, as the journal has it
 } story;
 
 static void take_place(mt_str name, char out[MT_PLACE_SIZE])
 {
     if (mt_is_place(name))
         (void)snprintf(out, MT_PLACE_SIZE, "%.*s", (int)name.len, name.data);
+}
+
+static void take_end(const mt_ended *ended, story *ret)
+{
+    ret->ended = true;
+    ret->built = ended->status == MT_RUN_FINISHED && ended->reason == MT_END_EXITED;
+    ret->reason = ended->reason;
+    (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)ended->failure_details.len,
+                   ended->failure_details.data);
 }
 
 static int read_story(int folder_fd, story *ret)
@@ -39,8 +48,9 @@ static int read_story(int folder_fd, story *ret)
     if (mt_journal_reader_new(fd, &reader, NULL) < 0)
         return -ENOMEM;
     while (mt_journal_next(reader, 0, &record, NULL, NULL) > 0) {
+        if (record.type == MT_REC_ENDED)
+            take_end(&record.ended, ret);
         ret->begun |= record.type != MT_REC_BOOT && record.type != MT_REC_RESOURCE_MADE;
-        ret->ended |= record.type == MT_REC_ENDED;
         ret->closed |= record.type == MT_REC_CLOSED;
         if (record.type != MT_REC_RESOURCE_MADE)
             continue;
@@ -48,6 +58,8 @@ static int read_story(int folder_fd, story *ret)
             take_place(record.resource.name, ret->cgroup);
         if (record.resource.kind == MT_RESOURCE_SCRATCH)
             take_place(record.resource.name, ret->scratch);
+        if (record.resource.kind == MT_RESOURCE_LAYER && mt_is_digest(record.resource.name))
+            (void)snprintf(ret->layer, sizeof(ret->layer), "%.64s", record.resource.name.data);
         if (record.resource.kind == MT_RESOURCE_BLOCK) {
             uint64_t n;
 
@@ -143,6 +155,9 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
     if (s.scratch[0])
         (void)mt_scratch_drop(r->scratch, s.scratch);
     (void)unlinkat(folder, "sock", 0);
+    if (s.layer[0] && !s.closed && r->layers_fd >= 0) // a purge has none
+        janitor_conclude_layer(r, s.layer, s.built, s.ended ? s.reason : MT_END_SUPERVISOR_LOST,
+                               s.why);
     ret.unbegun = lost == LOST_RUNNER && !s.begun;
     if (ret.unbegun)
         folder_remove(r, run_id);
@@ -163,37 +178,4 @@ void janitor_forget_run(runner *r, const char *run_id, mt_forget what)
         folder_remove_outputs(folder);
     else
         folder_remove(r, run_id);
-}
-
-static int loopback_up(void)
-{
-    _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-    return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
-}
-
-static void set_sysctl(const char *path, const char *value)
-{
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    // Comforts: ports below 1024 and ping for everybody inside.
-    if (fd >= 0)
-        (void)!write(fd, value, strlen(value));
-}
-
-// The caller stays in the new namespace, and leaves it at the next one.
-int janitor_make_netns(void)
-{
-    int fd, r;
-
-    if (unshare(CLONE_NEWNET) < 0)
-        return -errno;
-    r = loopback_up();
-    if (r < 0)
-        return r;
-    set_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    set_sysctl("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
-    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
 }

@@ -12,18 +12,28 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-typedef enum job_type { JOB_CLEAN = 1, JOB_FORGET, JOB_NETNS, JOB_SCRATCH } job_type;
+typedef enum job_type {
+    JOB_CLEAN = 1,
+    JOB_FORGET,
+    JOB_NETNS,
+    JOB_SCRATCH,
+    JOB_MEASURE,
+    JOB_PRUNE,
+} job_type;
 
 typedef struct job {
     job_type type;
     char run_id[37];
     lost_as lost;
     unsigned count;
+    char layer[MT_LAYER_TEXT];
+    uint64_t limit;
     mt_forget forget;
 } job;
 
@@ -31,7 +41,12 @@ typedef struct answer {
     job_type type;
     char run_id[37];
     clean_result result;
+    char layer[MT_LAYER_TEXT];
+    uint64_t bytes;
+    mt_layers_pruned pruned;
 } answer;
+
+enum { KEEP_S = 60 }; // a layer that was just made is there for whom it was made
 
 struct janitor {
     runner *r;
@@ -65,7 +80,7 @@ static void make_namespaces(int fd, unsigned count)
 {
     while (count-- > 0) {
         answer a = {.type = JOB_NETNS};
-        int ns = janitor_make_netns();
+        int ns = netns_make(); // left at the next one
 
         a.result.result = ns < 0 ? ns : 0;
         answer_with(fd, &a, ns);
@@ -93,6 +108,16 @@ static void do_job(runner *r, int fd, const job *j)
         break;
     case JOB_NETNS:
         make_namespaces(fd, j->count);
+        break;
+    case JOB_MEASURE:
+        memcpy(a.layer, j->layer, sizeof(a.layer));
+        a.bytes = mt_layer_build_bytes(r->layers_fd, j->layer);
+        answer_with(fd, &a, -1);
+        break;
+    case JOB_PRUNE:
+        a.bytes = j->limit;
+        a.result.result = mt_layers_prune(r->layers_fd, j->limit, j->limit ? KEEP_S : 0, &a.pruned);
+        answer_with(fd, &a, -1);
         break;
     case JOB_SCRATCH:
         break; // done below, when nothing else waits
@@ -215,6 +240,10 @@ static void on_answer(mt_io *io, uint32_t events, void *data)
             mt_close_fd(&fd);
         if (a.type == JOB_CLEAN)
             runs_cleaned(j->r, a.run_id, a.result);
+        if (a.type == JOB_PRUNE && a.bytes == 0) // all that could go: somebody asked for it
+            server_pruned(j->r, &a.pruned);
+        if (a.type == JOB_MEASURE)
+            layers_measured(j->r, a.layer, a.bytes);
     }
     if (got < 0)
         start_again(j);
@@ -233,6 +262,7 @@ static void close_others(runner *r)
         mt_close_fd(&r->netns[i]);
     mt_close_fd(&r->listen_fd);
     server_close_fds(r);
+    gateway_close_fds(r);
 }
 
 static int begin(janitor *j, mt_err **err)
@@ -338,6 +368,21 @@ void janitor_ask_netns(janitor *j, unsigned count)
 void janitor_ask_scratch(janitor *j)
 {
     job what = {.type = JOB_SCRATCH};
+
+    (void)tell(j, &what);
+}
+
+void janitor_measure(janitor *j, const char *layer)
+{
+    job what = {.type = JOB_MEASURE};
+
+    (void)snprintf(what.layer, sizeof(what.layer), "%s", layer);
+    (void)tell(j, &what);
+}
+
+void janitor_prune(janitor *j, uint64_t limit)
+{
+    job what = {.type = JOB_PRUNE, .limit = limit};
 
     (void)tell(j, &what);
 }

@@ -13,8 +13,9 @@ void resources_init(mt_run_resources *s)
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = s->mt_fd = s->cpuset_fd = -1;
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    s->disk_usage_fd = s->mt_fd = s->session_fd = s->cpuset_fd = s->net_life_fd = -1;
+    s->layer_lock_fd = s->layers_fd = s->conf_fd = -1;
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         s->vfs_fds[i] = -1;
@@ -22,13 +23,13 @@ void resources_init(mt_run_resources *s)
 
 void resources_close(mt_run_resources *s)
 {
-    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd,   &s->run_dir_fd,
-                  &s->listen_fd,       &s->journal_read_fd, &s->image_fd,
-                  &s->scratch_fd,      &s->netns_fd,        &s->disk_usage_fd};
+    int *fds[] = {&s->image_userns_fd, &s->vfs_userns_fd, &s->run_dir_fd,    &s->listen_fd,
+                  &s->journal_read_fd, &s->image_fd,      &s->scratch_fd,    &s->netns_fd,
+                  &s->net_life_fd,     &s->disk_usage_fd, &s->layer_lock_fd, &s->conf_fd};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
         mt_close_fd(fds[i]);
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         mt_close_fd(&s->layer_fds[i]);
     for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
         mt_close_fd(&s->vfs_fds[i]);
@@ -43,33 +44,10 @@ static int compare_fds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Closes every fd from 3 up that is not the run's.
-static void close_foreign(const mt_run_resources *s, int socket)
+void launch_close_but(int *keep, size_t count)
 {
-    int keep[32 + MT_PLAN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX] = {
-        s->block_lock_fd,
-        s->image_userns_fd,
-        s->vfs_userns_fd,
-        s->run_dir_fd,
-        s->listen_fd,
-        s->journal_read_fd,
-        s->image_fd,
-        s->scratch_fd,
-        s->netns_fd,
-        s->init_fd,
-        s->dev_fd,
-        s->mt_fd,
-        s->disk_usage_fd,
-        s->journal ? mt_journal_fd(s->journal) : -1,
-        socket};
-    size_t count = 15;
     unsigned from = 3;
 
-    for (size_t i = 0; i < MT_PLAN_LAYERS_MAX; i++)
-        keep[count++] = s->layer_fds[i];
-    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
-        keep[count++] = s->vfs_fds[i];
-    count += mt_cgroup_fds(s->cgroup, keep + count);
     qsort(keep, count, sizeof(*keep), compare_fds);
     for (size_t i = 0; i < count; i++) {
         if (keep[i] < (int)from)
@@ -79,6 +57,40 @@ static void close_foreign(const mt_run_resources *s, int socket)
         from = (unsigned)keep[i] + 1;
     }
     (void)close_range(from, ~0u, 0);
+}
+
+static void close_foreign(const mt_run_resources *s, int socket)
+{
+    const int own[] = {s->block_lock_fd,
+                       s->image_userns_fd,
+                       s->vfs_userns_fd,
+                       s->run_dir_fd,
+                       s->listen_fd,
+                       s->journal_read_fd,
+                       s->image_fd,
+                       s->scratch_fd,
+                       s->netns_fd,
+                       s->net_life_fd,
+                       s->init_fd,
+                       s->dev_fd,
+                       s->mt_fd,
+                       s->session_fd,
+                       s->disk_usage_fd,
+                       s->layer_lock_fd,
+                       s->layers_fd,
+                       s->conf_fd,
+                       s->journal ? mt_journal_fd(s->journal) : -1,
+                       socket};
+    int keep[MT_ARRAY_SIZE(own) + MT_RUN_LAYERS_MAX + MT_PLAN_MOUNTS_MAX + MT_CGROUP_FDS_MAX];
+    size_t count = MT_ARRAY_SIZE(own);
+
+    memcpy(keep, own, sizeof(own));
+    for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
+        keep[count++] = s->layer_fds[i];
+    for (size_t i = 0; i < MT_PLAN_MOUNTS_MAX; i++)
+        keep[count++] = s->vfs_fds[i];
+    count += mt_cgroup_fds(s->cgroup, keep + count);
+    launch_close_but(keep, count);
 }
 
 // Counted from behind the name, which may hold anything.
@@ -117,6 +129,16 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+void launch_detach(runner *r)
+{
+    (void)setsid();
+    if (r->helpers_fd < 0)
+        (void)mt_cgroups_join_helpers(r->cgroups);
+    reset_signals();
+    (void)dup2(r->null_fd, 0);
+    (void)dup2(r->null_fd, 1);
+}
+
 MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
     mt_record record = {
@@ -126,15 +148,13 @@ MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, in
     _cleanup_err_ mt_err *err = NULL;
     char name[48];
 
-    (void)setsid();
-    if (r->helpers_fd < 0)
-        (void)mt_cgroups_join_helpers(r->cgroups);
-    reset_signals();
     (void)prctl(PR_SET_NAME, "mt-supervisor");
-    (void)dup2(r->null_fd, 0);
-    (void)dup2(r->null_fd, 1);
-    close_foreign(s, socket);
+    launch_detach(r);
     server_wipe(r);
+    // A builder that is told nothing finds no script, and fails.
+    if (s->builds && layer_conf_write(r, s) < 0)
+        mt_log(MT_LOG_ERROR, "a builder of packages is not told what to do", {"run", s->run_id});
+    close_foreign(s, socket);
     if (!p)
         mt_supervisor_spare(s, socket);
     process_name(getpid(), name);
@@ -144,9 +164,9 @@ MT_NORETURN static void supervise(runner *r, mt_plan *p, mt_run_resources *s, in
     mt_supervisor_main(p, s);
 }
 
-// fork() into the group of supervisors. A raw call is enough: there is one thread, and nothing that
+// A raw call is enough: there is one thread, and nothing that
 // wants to know of forks. Where that group is not to be had the child moves itself.
-static pid_t fork_helper(runner *r)
+pid_t launch_helper(runner *r)
 {
     struct clone_args args = {
         .flags = CLONE_INTO_CGROUP,
@@ -159,7 +179,7 @@ static pid_t fork_helper(runner *r)
 
 pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket)
 {
-    pid_t pid = fork_helper(r);
+    pid_t pid = launch_helper(r);
 
     if (pid == 0)
         supervise(r, p, s, socket);

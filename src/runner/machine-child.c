@@ -31,6 +31,7 @@ static const row BASE[] = {
     {"places", mt_step_places, "cannot make the files of the machine"},
     {"places", mt_step_program, "cannot put mt into the capsule"},
     {"places", mt_step_api, "cannot make the socket of the sign-in"},
+    {"places", mt_step_conf, "cannot mount what the builder of packages is told"},
     {"pivot", mt_step_pivot, "cannot change to the new root"},
     {"seal", mt_step_builder, "cannot start the process that completes the machine"},
     {"seal", mt_step_limits, "cannot set limits of the machine"},

@@ -96,6 +96,16 @@ int mt_step_places(mt_build *b)
     return r == 0 ? put_file(b, "etc", "hosts", "\n") : r;
 }
 
+// The first that is written to a layer: an overlay whose upper folder cannot be used is mounted
+// read-only without a word, which ends here.
+int mt_step_conf(mt_build *b)
+{
+    if (b->parts->conf_fd < 0)
+        return 0;
+    mt_build_detail(b, "/run/maitento-build");
+    return mt_build_attach(b, fcntl(b->parts->conf_fd, F_DUPFD_CLOEXEC, 0), "run/maitento-build");
+}
+
 static int fill_file(mt_build *b, const char *path, const char *text)
 {
     _cleanup_close_ int fd = mt_build_open(b, path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
@@ -110,6 +120,12 @@ int mt_step_files(mt_build *b)
     char text[512];
     int r;
 
+    r = fill_file(b, "etc/resolv.conf",
+                  b->id->network == MT_NETWORK_INTERNET
+                      ? "nameserver 127.0.0.53\n"
+                      : "# network = \"none\": no names are looked up\n");
+    if (r < 0)
+        return r;
     (void)snprintf(text, sizeof(text), "%s\n", host);
     r = fill_file(b, "etc/hostname", text);
     if (r < 0)

@@ -33,13 +33,15 @@ typedef struct mt_identity {
     bool has_secrets;
     char mounts[MT_PLAN_MOUNTS_MAX][68];
     char users[MT_PLAN_USERS_MAX][36];
+    uint32_t network; // mt_network
 } mt_identity;
 
 // What the supervisor has made for the child. The child closes nothing: all are CLOEXEC.
 typedef struct mt_machine_parts {
-    int layer_fds[1 + MT_PLAN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
+    int layer_fds[1 + MT_RUN_LAYERS_MAX]; // detached mounts: the image, then layers upwards
     uint32_t layer_count;
     int scratch_fd; // -1: the child makes a tmpfs
+    int conf_fd;    // of a builder of layers; or -1
     int dev_fd;
     int mt_fd;                              // the mounted program; -1: none
     int birth_fd;                           // v2 group that the child is born in; -1: none
@@ -111,6 +113,7 @@ int mt_step_api(mt_build *b);
 int mt_step_views(mt_build *b);
 // machine-files.c
 int mt_step_places(mt_build *b);
+int mt_step_conf(mt_build *b);
 int mt_step_mounts(mt_build *b);
 int mt_step_secrets(mt_build *b);
 int mt_step_files(mt_build *b);

@@ -171,7 +171,7 @@ static int attach_layers(const mt_build *b)
 // Volatile: the root dies with the run, so nothing in it is worth an fsync.
 int mt_step_overlay(mt_build *b)
 {
-    char lower[(1 + MT_PLAN_LAYERS_MAX) * LAYER_NAME] = "";
+    char lower[(1 + MT_RUN_LAYERS_MAX) * LAYER_NAME] = "";
     const char *const options[] = {"lowerdir", lower, "upperdir",  "u/upper", "workdir", "u/work",
                                    "volatile", NULL,  "userxattr", NULL,      NULL};
     size_t len = 0;

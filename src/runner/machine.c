@@ -26,6 +26,7 @@ static void parts_init(mt_machine_parts *p)
                             .scratch_fd = -1,
                             .dev_fd = -1,
                             .mt_fd = -1,
+                            .conf_fd = -1,
                             .report_fd = -1,
                             .control_fd = -1};
 }
@@ -40,6 +41,7 @@ static void parts_done(mt_machine_parts *p)
         mt_close_fd(&p->init_group_fds[i]);
     mt_close_fd(&p->birth_fd);
     mt_close_fd(&p->scratch_fd);
+    mt_close_fd(&p->conf_fd);
     mt_close_fd(&p->dev_fd);
     mt_close_fd(&p->mt_fd);
     mt_close_fd(&p->report_fd);
@@ -65,9 +67,15 @@ static int prepare_scratch(mt_machine_parts *p, const mt_run_resources *res, mt_
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
+    // A layer that is being built gets owners as in an image.
+    int map = res->builds ? res->image_userns_fd : -1;
+
     if (res->scratch_fd >= 0 &&
-        mt_idmap_mount(res->scratch_fd, "", -1, attrs, &p->scratch_fd, err) < 0)
+        mt_idmap_mount(res->scratch_fd, "", map, attrs, &p->scratch_fd, err) < 0)
         return mt_wrap(err, "preparing the scratch folder");
+    if (res->conf_fd >= 0 && mt_idmap_mount(res->conf_fd, "", res->image_userns_fd,
+                                            attrs | MOUNT_ATTR_RDONLY, &p->conf_fd, err) < 0)
+        return mt_wrap(err, "preparing what the builder is told");
     return 0;
 }
 
@@ -299,7 +307,8 @@ static void fill_identity(mt_identity *id, const mt_plan *plan)
     *id = (mt_identity){.memory_bytes = plan->limits.memory_bytes,
                         .mount_count = plan->mount_count,
                         .user_count = plan->user_count,
-                        .has_secrets = plan->secret_count > 0};
+                        .has_secrets = plan->secret_count > 0,
+                        .network = plan->network};
     (void)snprintf(id->hostname, sizeof(id->hostname), "%s", plan->hostname);
     for (uint32_t i = 0; i < plan->mount_count; i++)
         (void)snprintf(id->mounts[i], sizeof(id->mounts[i]), "%s", plan->mounts[i].mount_name);
@@ -326,7 +335,8 @@ static int send_identity(const mt_machine *m, const mt_identity *id, const int *
         c->cmsg_len = CMSG_LEN(bytes);
         memcpy(CMSG_DATA(c), fds, bytes);
     }
-    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    // One that has failed already has said why: that is read as its report.
+    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 && errno != EPIPE ? -errno : 0;
 }
 
 int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
@@ -349,7 +359,9 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
         r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
     while (count > 0)
         mt_close_fd(&fds[--count]);
-    mt_close_fd(&m->secrets_fd);
+    // One that nobody needs is taken apart by its close: not here, while the builder is waited for.
+    if (id.has_secrets)
+        mt_close_fd(&m->secrets_fd);
     return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
 }
 

@@ -41,9 +41,16 @@ static const char usage[] =
     "  --init PATH          mt-init (beside mt-runner, or /usr/lib/maitento/mt-init)\n"
     "  --mt PATH            the mt of capsules (mt-capsule beside mt-runner, or in\n"
     "                       /usr/lib/maitento)\n"
+    "  --session PATH       mt-session (beside mt-runner, or /usr/lib/maitento/mt-session)\n"
+    "  --net PATH           mt-net, which looks up names for capsules (likewise)\n"
+    "  --net-uid N          the user and group that mt-net runs as (--service-uid and 1)\n"
     "  --cgroup KIND        auto, v1 or v2 (auto)\n"
     "  --log-level LEVEL    debug, info, warning or error (info)\n"
     "  --spares N           machines made ahead for each image in use (4); 0: none\n"
+    "  --layers-size SIZE   of all package layers together: those that were not used for longest\n"
+    "                       are removed when there is more (10GiB)\n"
+    "  --apt-sources FILE   a sources.list to install packages from, in place of the sources of\n"
+    "                       this machine's apt and of the image\n"
     "  --purge              end and remove all runs of the instance, whose runner is stopped,\n"
     "                       and its scratch disk\n"
     "  --version            print the version and leave\n"
@@ -66,9 +73,14 @@ enum {
     OPT_INSTANCE,
     OPT_INIT,
     OPT_MT,
+    OPT_SESSION,
+    OPT_NET,
+    OPT_NET_UID,
     OPT_CGROUP,
     OPT_LEVEL,
     OPT_SPARES,
+    OPT_LAYERS_SIZE,
+    OPT_APT_SOURCES,
     OPT_PURGE,
     OPT_VERSION,
     OPT_HELP,
@@ -86,9 +98,14 @@ static const struct option long_options[] = {
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"init", required_argument, NULL, OPT_INIT},
     {"mt", required_argument, NULL, OPT_MT},
+    {"session", required_argument, NULL, OPT_SESSION},
+    {"net", required_argument, NULL, OPT_NET},
+    {"net-uid", required_argument, NULL, OPT_NET_UID},
     {"cgroup", required_argument, NULL, OPT_CGROUP},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"spares", required_argument, NULL, OPT_SPARES},
+    {"layers-size", required_argument, NULL, OPT_LAYERS_SIZE},
+    {"apt-sources", required_argument, NULL, OPT_APT_SOURCES},
     {"purge", no_argument, NULL, OPT_PURGE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -176,6 +193,16 @@ static int take_option(int option, const char *value, parsed *p)
     case OPT_MT:
         p->o.mt = value;
         return -1;
+    case OPT_SESSION:
+        p->o.session = value;
+        return -1;
+    case OPT_NET:
+        p->o.net = value;
+        return -1;
+    case OPT_NET_UID:
+        return parse_id(value, &p->o.net_uid)
+                   ? -1
+                   : refuse("--net-uid takes the number of a user that is not root");
     case OPT_CGROUP:
         return parse_cgroup(value, &p->o.cgroup_mode) ? -1
                                                       : refuse("--cgroup takes auto, v1 or v2");
@@ -187,6 +214,14 @@ static int take_option(int option, const char *value, parsed *p)
         if (!mt_parse_u64(mt_str_of(value), RUNNER_SPARES_MAX, &count))
             return refuse("--spares takes a number from 0 to 64");
         p->o.spares = (unsigned)count;
+        return -1;
+    case OPT_LAYERS_SIZE:
+        if (!mt_size_parse(mt_str_of(value), &size))
+            return refuse("--layers-size takes " MT_SIZE_GRAMMAR);
+        p->o.layers_size = (uint64_t)size;
+        return -1;
+    case OPT_APT_SOURCES:
+        p->o.apt_sources = value;
         return -1;
     case OPT_PURGE:
         p->o.purge = true;
@@ -212,6 +247,7 @@ static int parse_options(int argc, char **argv, parsed *p)
         .instance = "main",
         .log_level = MT_LOG_INFO,
         .spares = RUNNER_SPARES,
+        .layers_size = (uint64_t)10 << 30,
     };
     opterr = 0;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
@@ -224,6 +260,8 @@ static int parse_options(int argc, char **argv, parsed *p)
         return refuse("it takes options only");
     if (!p->o.state || !p->o.socket || !p->has_uid || !p->has_gid)
         return refuse("--state, --socket, --service-uid and --service-gid are needed");
+    if (!p->o.net_uid)
+        p->o.net_uid = p->o.service_uid + 1;
     return -1;
 }
 
@@ -283,6 +321,37 @@ static int take_lock(int dirfd, const char *name, const char *what, mt_err **err
     return fd < 0 ? mt_fail_errno(err, errno, "cannot open the lock of %s", what) : 0;
 }
 
+// Root's alone from its first moment: what lies there is executed as root of capsules. The service
+// owns the folder above and may have made one itself.
+static int root_folder(int dirfd, const char *name, mt_err **err)
+{
+    struct stat st;
+
+    if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+        return mt_fail_errno(err, errno, "cannot make the folder '%s'", name);
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return mt_fail_errno(err, errno, "cannot look at the folder '%s'", name);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || (st.st_mode & 077))
+        return mt_fail(err, MT_E_FORBIDDEN,
+                       "'%s' in the state folder is not root's alone: remove it", name);
+    return 0;
+}
+
+static int read_sources(runner *r, mt_err **err)
+{
+    mt_buf b = MT_BUF_INIT(64 << 10);
+    int e;
+
+    if (!r->o.apt_sources)
+        return 0;
+    e = mt_read_file(AT_FDCWD, r->o.apt_sources, &b);
+    r->apt_sources = e == 0 ? mt_str_dup((mt_str){mt_buf_str(&b), b.len}) : NULL;
+    mt_buf_done(&b);
+    if (e < 0)
+        return mt_fail_errno(err, e, "cannot read '%s'", r->o.apt_sources);
+    return r->apt_sources ? 0 : mt_fail_oom(err);
+}
+
 static int open_state(runner *r, mt_err **err)
 {
     _cleanup_close_ int state = -1, vfs = -1;
@@ -294,6 +363,8 @@ static int open_state(runner *r, mt_err **err)
         return mt_fail_errno(err, e, "cannot make the state folder '%s'", r->o.state);
     if (own_folder(AT_FDCWD, r->o.state, uid, gid, 0700, &state, err) < 0 ||
         own_folder(state, "vfs", uid, gid, 0700, &vfs, err) < 0)
+        return -1;
+    if (root_folder(state, "layers", err) < 0)
         return -1;
     // Root's, so that the service can neither make nor move the folder of a run.
     return own_folder(state, "runs", 0, gid, 0750, &r->runs_fd, err);
@@ -317,15 +388,26 @@ static int open_host(runner *r, mt_err **err)
 {
     _cleanup_free_ char *init = r->o.init ? mt_str_dup(mt_str_of(r->o.init))
                                           : program_find("mt-init", "../init/", INSTALLED);
+    _cleanup_free_ char *session = r->o.session
+                                       ? mt_str_dup(mt_str_of(r->o.session))
+                                       : program_find("mt-session", "../session/", INSTALLED);
+    _cleanup_free_ char *net =
+        r->o.net ? mt_str_dup(mt_str_of(r->o.net)) : program_find("mt-net", "../net/", INSTALLED);
     mt_cgroups_options groups = {.instance = r->o.instance, .mode = r->o.cgroup_mode};
     int e = mt_mkdir_p(r->o.images, 0700);
 
-    if (!init)
+    if (!init || !session || !net)
         return mt_fail_oom(err);
+    r->net_fd = open(net, O_RDONLY | O_CLOEXEC);
+    r->host_mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (r->host_mounts_fd < 0)
+        return mt_fail_errno(err, errno, "cannot open the host's mount namespace");
     if (e < 0)
         return mt_fail_errno(err, e, "cannot make the folder of images '%s'", r->o.images);
-    if (read_boot_id(r, err) < 0 || open_state(r, err) < 0 || open_locks(r, err) < 0 ||
-        runner_seal_init(init, &r->init_fd, err) < 0 || mt_seccomp_compile(&r->seccomp, err) < 0 ||
+    if (read_boot_id(r, err) < 0 || read_sources(r, err) < 0 || open_state(r, err) < 0 ||
+        open_locks(r, err) < 0 || runner_seal("mt-init", init, &r->init_fd, err) < 0 ||
+        runner_seal("mt-session", session, &r->session_fd, err) < 0 ||
+        mt_seccomp_compile(&r->seccomp, err) < 0 ||
         mt_cgroups_open(&groups, &r->cgroups, err) < 0 || blocks_new(r, &r->blocks, err) < 0)
         return -1;
     r->helpers_fd = mt_cgroups_helpers_fd(r->cgroups);
@@ -367,16 +449,20 @@ static int begin(runner *r, mt_err **err)
         return mt_fail_oom(err);
     r->refill_timer = mt_timer_new(r->loop, start_on_refill, r);
     r->spare_timer = mt_timer_new(r->loop, spares_on_timer, r);
+    r->layers_timer = mt_timer_new(r->loop, layers_on_timer, r);
+    r->prune_timer = mt_timer_new(r->loop, layers_on_prune_timer, r);
     r->scratch_timer = mt_timer_new(r->loop, scratch_watch_on_timer, r);
-    if (!r->refill_timer || !r->spare_timer || !r->scratch_timer)
+    if (!r->refill_timer || !r->spare_timer || !r->layers_timer || !r->prune_timer ||
+        !r->scratch_timer)
         return mt_fail_oom(err);
     if (watch_signals(r, err) < 0 || open_host(r, err) < 0 || server_bind(r, err) < 0 ||
         runner_mount(r, err) < 0)
         return -1;
     runner_probe(r);
-    if (janitor_start(r, err) < 0 || runs_adopt(r, err) < 0)
+    if (janitor_start(r, err) < 0 || gateway_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
     spares_sweep(r);
+    layers_adopt(r);
     scratch_watch(r);
     if (server_listen(r, err) < 0)
         return -1;
@@ -400,15 +486,16 @@ static void log_ready(const runner *r)
 // Runs that live are left to their supervisors.
 static void end(runner *r)
 {
-    int *fds[] = {&r->helpers_fd, &r->runs_fd,   &r->images_fd, &r->vfs_fd,
-                  &r->dev_fd,     &r->init_fd,   &r->mt_fd,     &r->null_fd,
-                  &r->ids_fd,     &r->listen_fd, &r->signal_fd};
+    int *fds[] = {&r->helpers_fd, &r->runs_fd,    &r->images_fd, &r->vfs_fd,         &r->dev_fd,
+                  &r->init_fd,    &r->mt_fd,      &r->null_fd,   &r->ids_fd,         &r->listen_fd,
+                  &r->signal_fd,  &r->session_fd, &r->net_fd,    &r->host_mounts_fd, &r->layers_fd};
     bool idle;
 
     server_close_all(r);
     janitor_free(r->janitor);
     spares_end(r);
     idle = !r->runs;
+    gateway_free(r, idle);
     while (r->runs)
         runs_remove(r->runs);
     if (idle && r->cgroups)
@@ -424,6 +511,10 @@ static void end(runner *r)
     mt_timer_free(r->sweep_timer);
     mt_timer_free(r->refill_timer);
     mt_timer_free(r->spare_timer);
+    mt_timer_free(r->layers_timer);
+    mt_timer_free(r->prune_timer);
+    layers_free(r);
+    free(r->apt_sources);
     mt_timer_free(r->scratch_timer);
     mt_loop_free(r->loop);
     for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
@@ -456,11 +547,15 @@ int main(int argc, char **argv)
                 .dev_fd = -1,
                 .init_fd = -1,
                 .mt_fd = -1,
+                .session_fd = -1,
+                .net_fd = -1,
+                .host_mounts_fd = -1,
                 .null_fd = -1,
                 .ids_fd = -1,
                 .listen_fd = -1,
                 .helpers_fd = -1,
-                .signal_fd = -1};
+                .signal_fd = -1,
+                .layers_fd = -1};
     int status = parse_options(argc, argv, &p);
 
     if (status >= 0)

@@ -5,6 +5,7 @@
 //   /proc      full, without which a capsule may not mount its own
 //   /scratch   the scratch disk
 //   /images    IMAGES       /vfs   STATE/vfs, nosuid nodev
+//   /layers    STATE/layers
 //   /dev       the devices of every capsule; read-only
 //   /program   mt for every capsule; read-only
 // All else that the runner needs of the host it has opened before.
@@ -18,8 +19,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-static const char *const stub_folders[] = {"proc", "scratch", "images", "vfs",
-                                           "dev",  "program", "old"};
+static const char *const stub_folders[] = {"proc",   "scratch", "images",  "vfs",
+                                           "layers", "dev",     "program", "old"};
 
 static int clone_folder(const char *path, uint64_t attrs, int *ret_fd, mt_err **err)
 {
@@ -173,18 +174,21 @@ int runner_mount(runner *r, mt_err **err)
     _cleanup_free_ char *vfs = mt_asprintf("%s/vfs", r->o.state);
     _cleanup_free_ char *program =
         r->o.mt ? mt_str_dup(mt_str_of(r->o.mt)) : program_find("mt-capsule", "../cli/", INSTALLED);
-    _cleanup_close_ int images_tree = -1, vfs_tree = -1, dev_tree = -1, program_tree = -1;
+    _cleanup_free_ char *layers = mt_asprintf("%s/layers", r->o.state);
+    _cleanup_close_ int images_tree = -1, vfs_tree = -1, layers_tree = -1, dev_tree = -1;
+    _cleanup_close_ int program_tree = -1;
 
-    if (!vfs || !program)
+    if (!vfs || !layers || !program)
         return mt_fail_oom(err);
     if (program_mount(program, r->o.mt != NULL, &program_tree, err) < 0)
         return -1;
     if (own_namespace(err) < 0 || clone_folder(r->o.images, 0, &images_tree, err) < 0 ||
         clone_folder(vfs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &vfs_tree, err) < 0 ||
-        make_dev(&dev_tree, err) < 0 || open_scratch(r, err) < 0 || enter_stub(err) < 0)
+        clone_folder(layers, 0, &layers_tree, err) < 0 || make_dev(&dev_tree, err) < 0 ||
+        open_scratch(r, err) < 0 || enter_stub(err) < 0)
         return -1;
     if (attach(images_tree, "images", err) < 0 || attach(vfs_tree, "vfs", err) < 0 ||
-        attach(dev_tree, "dev", err) < 0)
+        attach(layers_tree, "layers", err) < 0 || attach(dev_tree, "dev", err) < 0)
         return -1;
     if (mt_scratch_is_btrfs(r->scratch) &&
         attach(mt_scratch_mount_fd(r->scratch), "scratch", err) < 0)
@@ -192,7 +196,8 @@ int runner_mount(runner *r, mt_err **err)
     if (leave_host(err) < 0 || open_program(r, program_tree, err) < 0)
         return -1;
     if (open_folder("/images", &r->images_fd, err) < 0 ||
-        open_folder("/vfs", &r->vfs_fd, err) < 0 || open_folder("/dev", &r->dev_fd, err) < 0)
+        open_folder("/vfs", &r->vfs_fd, err) < 0 ||
+        open_folder("/layers", &r->layers_fd, err) < 0 || open_folder("/dev", &r->dev_fd, err) < 0)
         return -1;
     r->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     return r->null_fd < 0 ? mt_fail_errno(err, errno, "cannot open /dev/null") : 0;

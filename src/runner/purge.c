@@ -70,6 +70,7 @@ int runner_purge(runner *r, mt_err **err)
     remove_file(r->o.scratch);
     mt_cgroups_remove_parent(r->cgroups);
     (void)unlink(r->o.socket);
+    gateway_remove(r);
     (void)snprintf(lock, sizeof(lock), "instance-%s", r->o.instance);
     (void)unlinkat(r->ids_fd, lock, 0);
     return 0;

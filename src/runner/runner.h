@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "capsule/cgroup.h"
 #include "capsule/journal.h"
+#include "capsule/layers.h"
 #include "capsule/plan.h"
 #include "capsule/protocol.h"
 #include "capsule/scratch.h"
@@ -24,7 +25,8 @@ enum {
     RUNNER_PIDS_MAX = 4096, // ceiling of limits.pids
     RUNNER_SPARES = 4,      // machines made ahead for an image, unless --spares says otherwise
     RUNNER_SPARES_MAX = 64,
-    RUNNER_SPARE_IMAGES = 2, // the images that were asked for last
+    RUNNER_SPARE_KINDS = 3, // of image and layer, those that were asked for last
+    RUNNER_BUILDS_MAX = 3,  // layers that are built at once
 };
 
 typedef struct runner_options {
@@ -37,12 +39,17 @@ typedef struct runner_options {
     gid_t service_gid;
     const char *socket;
     const char *init;
-    const char *mt; // of capsules; NULL: where it is installed, if it is
+    const char *session;
+    const char *mt;  // of capsules; NULL: where it is installed, if it is
+    const char *net; // mt-net
+    uid_t net_uid;   // who it runs as; its group has the same number
     mt_cgroup_mode cgroup_mode;
     mt_log_level log_level;
     bool force_tmpfs;
     unsigned spares;
     bool purge;
+    uint64_t layers_size;    // all layers together, when nothing else wants them
+    const char *apt_sources; // a file in place of the host's; NULL: those
 } runner_options;
 
 // Why the janitor writes an `ended` record where there is none. LOST_RUNNER: its supervisor and the
@@ -74,15 +81,25 @@ typedef struct run {
     struct conn *sweeper; // who asked for a sweep and waits; may be NULL
     uint32_t sweep_tag;
     bool forget;
-    struct spare *spare; // of RUN_SPARE
-    mt_cpus cpus;        // that it is bound to; none: it may use all
+    mt_cpus cpus; // that it is bound to; none: it may use all
     uint32_t cpu_milli;
+    struct spare *spare;       // of RUN_SPARE
+    char layer[MT_LAYER_TEXT]; // that it builds; "": an ordinary run
 } run;
+
+// What spares are made for.
+typedef struct spare_kind {
+    char digest[MT_DIGEST_LEN + 1]; // of the image; "": nothing
+    char layer[MT_LAYER_TEXT];      // "": none
+    mt_network network;
+    int64_t used_ns;
+} spare_kind;
 
 typedef struct conn conn;
 typedef struct janitor janitor;
 
 typedef struct blocks blocks;
+typedef struct gateway gateway;
 
 struct runner {
     runner_options o;
@@ -91,9 +108,13 @@ struct runner {
     int runs_fd;   // STATE/runs
     int images_fd; // in the private mount namespace, as the next two
     int vfs_fd;
+    int layers_fd;
     int dev_fd;
     int init_fd;
     int mt_fd; // the mt of capsules, O_PATH; -1: there is none
+    int session_fd;
+    int net_fd;         // the program mt-net; -1: there is none
+    int host_mounts_fd; // the host's mount namespace, for the gateway's holder and to ask apt
     int null_fd;
     int ids_fd; // /run/maitento-ids
     mt_cgroups *cgroups;
@@ -102,6 +123,7 @@ struct runner {
     mt_seccomp seccomp;
     blocks *blocks;
     janitor *janitor;
+    gateway *gateway;
     int netns[RUNNER_NETNS_POOL];
     unsigned netns_count;
     unsigned netns_asked;
@@ -123,19 +145,20 @@ struct runner {
     mt_timer *spare_timer;
     int64_t spares_since_ns;  // something was taken and not replaced; 0: nothing
     int64_t spares_paused_ns; // none are made before
-    struct {
-        char digest[MT_DIGEST_LEN + 1];
-        int64_t used_ns;
-    } spare_images[RUNNER_SPARE_IMAGES];
+    spare_kind spare_kinds[RUNNER_SPARE_KINDS];
     unsigned spare_number; // the last one's
+    struct build *builds;
+    mt_timer *layers_timer, *prune_timer;
+    unsigned prune_looks;
+    char *apt_sources; // what o.apt_sources has; NULL: the host's own
 };
 
 // mount.c: the private mount namespace and its small root. Opens images_fd, vfs_fd, dev_fd and
 // mt_fd and the scratch disk on the way.
 int runner_mount(runner *r, mt_err **err);
 
-// seal.c: a sealed copy of mt-init in memory.
-int runner_seal_init(const char *path, int *ret_fd, mt_err **err);
+// seal.c: a sealed copy of a program of ours (mt-init, mt-session) in memory.
+int runner_seal(const char *name, const char *path, int *ret_fd, mt_err **err);
 
 // program.c: programs beside this one, and the copy that capsules get of mt.
 #define INSTALLED "/usr/lib/maitento"
@@ -169,6 +192,10 @@ int janitor_clean(janitor *j, run *u); // answers through runs_cleaned()
 int janitor_forget(janitor *j, const char *run_id, mt_forget what);
 void janitor_ask_netns(janitor *j, unsigned count);
 void janitor_ask_scratch(janitor *j);
+// What a build has written so far; answers through layers_measured().
+void janitor_measure(janitor *j, const char *layer);
+// Layers that were not used for longest, down to limit bytes; and what is being removed.
+void janitor_prune(janitor *j, uint64_t limit);
 int janitor_fd(const janitor *j);
 
 // janitor-work.c: what runs in the janitor's process.
@@ -180,7 +207,32 @@ typedef struct clean_result {
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
 void janitor_forget_run(runner *r, const char *run_id, mt_forget what);
-int janitor_make_netns(void); // fd or negative errno
+
+// netns.c
+// A network namespace with its loopback up: its fd or negative errno. The caller stays in it.
+int netns_make(void);
+// One of its settings, where the kernel has it; of the namespace that the caller is in.
+void netns_set(const char *path, const char *value);
+
+// gateway.c: the internet for capsules (gateway.h).
+int gateway_start(runner *r, mt_err **err);
+void gateway_free(runner *r, bool idle); // idle: with its holder
+void gateway_remove(runner *r);          // what a holder that is gone has left
+void gateway_close_fds(runner *r);       // in a fork that has nothing to do with them
+void gateway_fill(runner *r);            // asks for what its pool lacks
+bool gateway_is_low(const runner *r);
+bool gateway_ready(const runner *r);
+bool gateway_has(const runner *r); // gateway_take() would give one
+// A namespace with the internet, and its life: the namespace goes with the life's last copy.
+bool gateway_take(runner *r, int *ret_netns, int *ret_life); // false: there is none now
+// The same, but waits for one; -1: there will be none, and why.
+int gateway_wait(runner *r, int *ret_netns, int *ret_life, mt_err **err);
+const char *gateway_notice(const runner *r); // for the doctor; "": nothing
+
+// janitor-layer.c: makes of a build that is over a layer, or a reason. why: how the builder's
+// journal says that it ended.
+void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_reason reason,
+                            char *why);
 
 // launch.c: forking supervisors, and what they are given.
 void resources_init(mt_run_resources *s);
@@ -188,6 +240,12 @@ void resources_init(mt_run_resources *s);
 void resources_close(mt_run_resources *s);
 // A supervisor for the plan; NULL: a spare, which waits on the socket. Its pid, or negative errno.
 pid_t launch_supervisor(runner *r, mt_plan *p, mt_run_resources *s, int socket);
+// fork() into the group of helpers; there 0.
+pid_t launch_helper(runner *r);
+// In a helper: no longer of the runner's session, terminal, signals, input and output.
+void launch_detach(runner *r);
+// Closes every fd from 3 up that is not in the list (which is sorted).
+void launch_close_but(int *keep, size_t count);
 // Field 22 of /proc/PID/stat; 0 when it is gone.
 uint64_t process_start_time(pid_t pid);
 // "PID START-TIME", as the journal names supervisors.
@@ -199,24 +257,48 @@ typedef struct spare {
     mt_cgroup *cgroup;
     uint64_t subvolume;
     char digest[MT_DIGEST_LEN + 1];
+    char layer[MT_LAYER_TEXT]; // "": none
+    mt_network network;
     dev_t image_dev;
     ino_t image_ino;
     char supervisor[48]; // process_name()
 } spare;
-// Somebody starts a run of that image: it is one to have spares of.
-void spares_used(runner *r, const char *digest);
-run *spares_find(runner *r, const char *digest, int image_fd); // NULL: none
+// Somebody starts a run of that image, layer and network: it is one to have spares of.
+void spares_used(runner *r, const char *digest, const char *layer, mt_network network);
+// NULL: none. s has the image, and the layer where there is one.
+run *spares_find(runner *r, const char *digest, mt_network network, const mt_run_resources *s);
 void spares_on_timer(mt_timer *t, void *data);
-void spares_died(run *u);     // one by itself: a pause is made before the next
-void spares_free(run *u);     // what only a spare has
-void spares_drop(run *u);     // it is of no more use
-void spares_end(runner *r);   // all of them, now
-void spares_sweep(runner *r); // at start, with all runs known: what another runner's left
+void spares_died(run *u);            // one by itself: a pause is made before the next
+void spares_free(run *u);            // what only a spare has
+void spares_drop(run *u);            // it is of no more use
+void spares_drop_layered(runner *r); // those that have a package layer
+void spares_end(runner *r);          // all of them, now
+void spares_sweep(runner *r);        // at start, with all runs known: what another runner's left
 
 // start.c
 void start_refill_later(runner *r); // the pools, in a quiet moment
 void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
+// A run that builds a layer, over the layer below (NULL: none).
+int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err);
+
+// layers.c: package layers that are to be built.
+// A run waits for that layer, which the plan's image and packages make.
+int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err);
+void layers_ended(runner *r,
+                  const char *digest); // its builder is gone, and what became of it known
+void layers_measured(runner *r, const char *digest, uint64_t bytes);
+void layers_on_timer(mt_timer *t, void *data);
+// Removes all layers that nobody uses, those of machines made ahead, too; server_pruned() tells.
+void layers_prune(runner *r);
+void layers_on_prune_timer(mt_timer *t, void *data);
+void layers_adopt(runner *r); // at start, with all runs known
+void layers_free(runner *r);
+// "the packages A, B could not be installed: WHY"; without packages, of package lists.
+void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why);
+
+// layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
+int layer_conf_write(const runner *r, const mt_run_resources *s);
 
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);
@@ -257,7 +339,8 @@ void scratch_told(runner *r, uint64_t bytes, uint64_t left);
 int server_listen(runner *r, mt_err **err); // from now on servers come in
 void server_swept(conn *c, uint32_t tag, const char *run_id, int result);
 void server_gone(runner *r, const char *run_id);
-void server_tell_info(runner *r); // what INFO says has changed
+void server_pruned(runner *r, const mt_layers_pruned *what); // to those who asked
+void server_tell_info(runner *r);                            // what INFO says has changed
 void server_close_all(runner *r);
 void server_close_fds(runner *r); // in a fork that has nothing to do with them
 void server_wipe(runner *r);      // in a fork, too: what they sent, plans with secrets among it

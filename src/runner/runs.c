@@ -98,6 +98,7 @@ int runs_watch(run *u, int pidfd)
 void runs_cleaned(runner *r, const char *run_id, clean_result result)
 {
     run *u = runs_find(r, run_id);
+    char layer[MT_LAYER_TEXT];
 
     if (!u)
         return;
@@ -124,7 +125,10 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
     if (u->forget)
         (void)janitor_forget(r->janitor, run_id, MT_FORGET_ALL);
     blocks_release(MT_TAKE_FD(u->lock_fd));
+    memcpy(layer, u->layer, sizeof(layer));
     runs_remove(u);
+    if (layer[0])
+        layers_ended(r, layer);
 }
 
 // What the journal of an open run says about who looks after it.
@@ -134,11 +138,12 @@ typedef struct owner {
     uint64_t start_time;
     int block;
     char place[MT_PLACE_SIZE]; // "": none was named
+    char layer[MT_LAYER_TEXT]; // that it builds; "": none
 } owner;
 
 static void read_resource(const mt_record *record, owner *ret)
 {
-    char text[64];
+    char text[MT_LAYER_TEXT];
     int pid = 0;
     unsigned long long start = 0;
 
@@ -148,6 +153,8 @@ static void read_resource(const mt_record *record, owner *ret)
         ret->block = atoi(text);
     if (record->resource.kind == MT_RESOURCE_CGROUP && mt_is_place(record->resource.name))
         (void)snprintf(ret->place, sizeof(ret->place), "%.36s", text);
+    if (record->resource.kind == MT_RESOURCE_LAYER && mt_is_digest(record->resource.name))
+        (void)snprintf(ret->layer, sizeof(ret->layer), "%.64s", text);
     if (record->resource.kind == MT_RESOURCE_SUPERVISOR &&
         sscanf(text, "%d %llu", &pid, &start) == 2) {
         ret->pid = pid;
@@ -191,6 +198,8 @@ static void take_on(run *u, const owner *o)
     int pidfd;
 
     u->block = o->block;
+    memcpy(u->layer, o->layer, sizeof(u->layer));
+    u->forget |= u->layer[0] != '\0';
     if (o->place[0])
         memcpy(u->place, o->place, sizeof(u->place));
     if (!mt_streq(o->boot_id, u->r->boot_id)) {

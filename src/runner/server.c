@@ -22,6 +22,8 @@ struct conn {
     mt_io *io;
     mt_buf in, out;
     bool broken;
+    bool prunes; // waits for PRUNED
+    uint32_t prune_tag;
 };
 
 static void conn_close(conn *c)
@@ -106,6 +108,24 @@ static int on_sweep(conn *c, const mt_frame *f)
     return 0;
 }
 
+static void on_prune(conn *c, const mt_frame *f)
+{
+    c->prunes = true;
+    c->prune_tag = f->tag;
+    layers_prune(c->r);
+}
+
+void server_pruned(runner *r, const mt_layers_pruned *what)
+{
+    for (conn *c = r->conns; c; c = c->next) {
+        if (!c->prunes)
+            continue;
+        c->prunes = false;
+        (void)mt_put_pruned(&c->out, c->prune_tag, what->layers, what->bytes);
+        flush(c);
+    }
+}
+
 static int on_frame(conn *c, const mt_frame *f)
 {
     switch (f->type) {
@@ -117,6 +137,9 @@ static int on_frame(conn *c, const mt_frame *f)
         return 0;
     case MT_FRAME_SWEEP:
         return on_sweep(c, f);
+    case MT_FRAME_PRUNE:
+        on_prune(c, f);
+        return 0;
     default:
         return -EBADMSG;
     }

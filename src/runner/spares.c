@@ -24,6 +24,7 @@ enum {
     QUIET_MS = 8,     // without a start: making one takes time from what it was taken for
     STEP_MS = 3,      // between two
     LATEST_MS = 60,   // without such a quiet moment
+    POOL_MS = 50,     // until the gateway has made namespaces
     PAUSE_MS = 30000, // after one that died by itself
     IDLE_MS = 600000, // without a start of the image: its spares go
     END_MS = 2000,
@@ -65,10 +66,33 @@ static int open_image(runner *r, spare *u, mt_run_resources *s, mt_err **err)
     return 0;
 }
 
+static int open_layer(runner *r, const spare *u, mt_run_resources *s, mt_err **err)
+{
+    mt_layer layer;
+
+    if (!u->layer[0])
+        return 0;
+    if (mt_layer_open(r->layers_fd, u->layer, &layer) != 0)
+        return mt_fail(err, MT_E_NOT_FOUND, "its package layer is gone");
+    s->layer_fds[0] = layer.root_fd;
+    s->layer_lock_fd = layer.lock_fd;
+    s->layer_count = 1;
+    return 0;
+}
+
+static int take_network(runner *r, mt_network network, mt_run_resources *s, mt_err **err)
+{
+    if (network == MT_NETWORK_NONE && r->netns_count)
+        s->netns_fd = r->netns[--r->netns_count];
+    if (network == MT_NETWORK_INTERNET && !gateway_take(r, &s->netns_fd, &s->net_life_fd))
+        return mt_fail(err, MT_E_START_FAILED, "there is no network for it now");
+    return 0;
+}
+
 static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
 {
     s->place = u->place;
-    if (open_image(r, u->spare, s, err) < 0 ||
+    if (open_image(r, u->spare, s, err) < 0 || open_layer(r, u->spare, s, err) < 0 ||
         blocks_take(r->blocks, u->place, &s->block, &u->lock_fd, err) < 0)
         return -1;
     u->block = (int)s->block;
@@ -88,9 +112,8 @@ static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
     s->dev_fd = r->dev_fd;
     s->mt_fd = r->mt_fd;
     s->sign_in = true;
-    if (r->netns_count)
-        s->netns_fd = r->netns[--r->netns_count];
-    return 0;
+    s->session_fd = r->session_fd;
+    return take_network(r, u->spare->network, s, err);
 }
 
 static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
@@ -116,7 +139,7 @@ static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
     return 0;
 }
 
-static int make_one(runner *r, const char *digest)
+static int make_one(runner *r, const spare_kind *kind)
 {
     char place[MT_PLACE_SIZE];
     _cleanup_err_ mt_err *err = NULL;
@@ -131,7 +154,9 @@ static int make_one(runner *r, const char *digest)
     u->spare = calloc(1, sizeof(*u->spare));
     if (u->spare) {
         u->spare->socket = -1;
-        (void)snprintf(u->spare->digest, sizeof(u->spare->digest), "%s", digest);
+        memcpy(u->spare->digest, kind->digest, sizeof(u->spare->digest));
+        memcpy(u->spare->layer, kind->layer, sizeof(u->spare->layer));
+        u->spare->network = kind->network;
     }
     if (!u->spare || make_resources(r, u, &s, &err) < 0 || launch(r, u, &s, &err) < 0) {
         mt_log(MT_LOG_WARNING, "no machine could be made ahead", {"reason", mt_err_sentence(err)});
@@ -145,21 +170,33 @@ static int make_one(runner *r, const char *digest)
 
 // --- the pool ------------------------------------------------------------------------------------
 
-static unsigned count_of(const runner *r, const char *digest)
+static bool is_of(const run *u, const char *digest, const char *layer, mt_network network)
+{
+    return u->state == RUN_SPARE && u->spare->network == network &&
+           mt_streq(u->spare->digest, digest) && mt_streq(u->spare->layer, layer);
+}
+
+static bool is_of_kind(const run *u, const spare_kind *kind)
+{
+    return is_of(u, kind->digest, kind->layer, kind->network);
+}
+
+static unsigned count_of(const runner *r, const spare_kind *kind)
 {
     unsigned n = 0;
 
     for (const run *u = r->runs; u; u = u->next)
-        n += u->state == RUN_SPARE && mt_streq(u->spare->digest, digest);
+        n += is_of_kind(u, kind);
     return n;
 }
 
-// The image that has fewer than it should; NULL: none.
-static const char *wanted(const runner *r)
+// The kind that has fewer than it should; NULL: none.
+static spare_kind *wanted(runner *r)
 {
-    for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++)
-        if (r->spare_images[i].digest[0] && count_of(r, r->spare_images[i].digest) < r->o.spares)
-            return r->spare_images[i].digest;
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
+        if (r->spare_kinds[i].digest[0] && count_of(r, &r->spare_kinds[i]) < r->o.spares &&
+            (r->spare_kinds[i].network == MT_NETWORK_NONE || gateway_has(r)))
+            return &r->spare_kinds[i];
     return NULL;
 }
 
@@ -173,44 +210,48 @@ static void arm(runner *r)
                 MT_MIN(now + QUIET_MS * NS_PER_MS, r->spares_since_ns + LATEST_MS * NS_PER_MS));
 }
 
-void spares_used(runner *r, const char *digest)
+void spares_used(runner *r, const char *digest, const char *layer, mt_network network)
 {
-    size_t at = 0;
+    spare_kind *kind = &r->spare_kinds[0];
 
     if (!r->o.spares || !mt_scratch_is_btrfs(r->scratch))
         return; // a tmpfs has its size from the beginning
-    for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++) {
-        if (mt_streq(r->spare_images[i].digest, digest)) {
-            at = i;
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++) {
+        spare_kind *k = &r->spare_kinds[i];
+
+        if (mt_streq(k->digest, digest) && mt_streq(k->layer, layer) && k->network == network) {
+            kind = k;
             break;
         }
-        if (r->spare_images[i].used_ns < r->spare_images[at].used_ns)
-            at = i;
+        if (k->used_ns < kind->used_ns)
+            kind = k;
     }
-    (void)snprintf(r->spare_images[at].digest, sizeof(r->spare_images[at].digest), "%s", digest);
-    r->spare_images[at].used_ns = mt_boottime_ns();
+    (void)snprintf(kind->digest, sizeof(kind->digest), "%s", digest);
+    (void)snprintf(kind->layer, sizeof(kind->layer), "%s", layer);
+    kind->network = network;
+    kind->used_ns = mt_boottime_ns();
     arm(r);
 }
 
 // The oldest, which is the likeliest to be ready. An image that was made again is another one.
-run *spares_find(runner *r, const char *digest, int image_fd)
+run *spares_find(runner *r, const char *digest, mt_network network, const mt_run_resources *s)
 {
     run *found = NULL;
     struct stat st;
 
-    if (fstat(image_fd, &st) < 0)
+    if (fstat(s->image_fd, &st) < 0)
         return NULL;
     for (run *u = r->runs; u; u = u->next)
-        if (u->state == RUN_SPARE && mt_streq(u->spare->digest, digest) &&
-            u->spare->image_dev == st.st_dev && u->spare->image_ino == st.st_ino)
+        if (is_of(u, digest, s->layer, network) && u->spare->image_dev == st.st_dev &&
+            u->spare->image_ino == st.st_ino)
             found = u;
     return found;
 }
 
 static bool is_wanted(const runner *r, const run *u)
 {
-    for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++)
-        if (mt_streq(r->spare_images[i].digest, u->spare->digest))
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
+        if (is_of_kind(u, &r->spare_kinds[i]))
             return true;
     return false;
 }
@@ -219,9 +260,9 @@ static void drop_unwanted(runner *r)
 {
     int64_t least = mt_boottime_ns() - IDLE_MS * NS_PER_MS;
 
-    for (size_t i = 0; i < RUNNER_SPARE_IMAGES; i++)
-        if (r->spare_images[i].used_ns < least)
-            r->spare_images[i].digest[0] = '\0';
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
+        if (r->spare_kinds[i].used_ns < least)
+            r->spare_kinds[i].digest[0] = '\0';
     for (run *u = r->runs, *next; u; u = next) {
         next = u->next;
         if (u->state == RUN_SPARE && !is_wanted(r, u))
@@ -232,17 +273,18 @@ static void drop_unwanted(runner *r)
 void spares_on_timer(mt_timer *t, void *data)
 {
     runner *r = data;
-    const char *digest;
+    spare_kind *kind;
 
     drop_unwanted(r);
     r->spares_since_ns = 0;
-    digest = wanted(r);
-    if (digest && mt_boottime_ns() >= r->spares_paused_ns && make_one(r, digest) < 0)
+    kind = wanted(r);
+    if (kind && mt_boottime_ns() >= r->spares_paused_ns && make_one(r, kind) < 0)
         r->spares_paused_ns = mt_boottime_ns() + PAUSE_MS * NS_PER_MS;
-    if (digest && wanted(r) && mt_boottime_ns() >= r->spares_paused_ns)
+    gateway_fill(r);
+    if (kind && wanted(r) && mt_boottime_ns() >= r->spares_paused_ns)
         mt_timer_in_ms(t, STEP_MS);
     else
-        mt_timer_in_ms(t, IDLE_MS);
+        mt_timer_in_ms(t, gateway_ready(r) && !gateway_has(r) ? POOL_MS : IDLE_MS);
 }
 
 void spares_died(run *u)
@@ -263,6 +305,18 @@ void spares_drop(run *u)
     runs_set_state(u, RUN_CLEANING);
     if (!watched)
         runs_clean(u);
+}
+
+void spares_drop_layered(runner *r)
+{
+    for (size_t i = 0; i < RUNNER_SPARE_KINDS; i++)
+        if (r->spare_kinds[i].layer[0])
+            r->spare_kinds[i].digest[0] = '\0';
+    for (run *u = r->runs, *next; u; u = next) {
+        next = u->next;
+        if (u->state == RUN_SPARE && u->spare->layer[0])
+            spares_drop(u);
+    }
 }
 
 static void end_one(runner *r, run *u)

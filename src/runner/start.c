@@ -50,12 +50,43 @@ static int open_image(runner *r, const char *digest, int *ret_fd, mt_err **err)
     return *ret_fd < 0 ? mt_fail_errno(err, errno, "cannot open the image %.12s", digest) : 0;
 }
 
+static int use_layer(runner *r, const char *digest, mt_run_resources *s)
+{
+    mt_layer layer;
+    int there = mt_layer_open(r->layers_fd, digest, &layer);
+
+    if (there != 0)
+        return there;
+    s->layer_fds[0] = layer.root_fd;
+    s->layer_lock_fd = layer.lock_fd;
+    s->layer_count = 1;
+    return 0;
+}
+
+// The layer of the plan's packages. Where there is none yet it is going to be built, and the run's
+// supervisor waits for it.
+static int open_layer(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    int there;
+
+    if (p->package_count == 0)
+        return 0;
+    mt_layer_digest(p->image_digest, p->packages, p->package_count, s->layer);
+    there = use_layer(r, s->layer, s);
+    if (there < 0)
+        return mt_fail_errno(err, there, "cannot open the layer of the packages");
+    if (there == 0)
+        return 0;
+    s->layers_fd = r->layers_fd;
+    return layers_want(r, p, s->layer, err);
+}
+
 static int open_names(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     if (open_image(r, p->image_digest, &s->image_fd, err) < 0)
         return -1;
-    if (p->layer_count > 0)
-        return mt_fail(err, MT_E_NOT_SUPPORTED, "this version has no package layers");
+    if (open_layer(r, p, s, err) < 0)
+        return -1;
     for (uint32_t i = 0; i < p->mount_count; i++) {
         char path[64];
 
@@ -95,10 +126,12 @@ static int add_places(runner *r, mt_run_resources *s, const char *supervisor, mt
         add_resource(s->journal, MT_RESOURCE_BLOCK, number, err) < 0 ||
         add_resource(s->journal, MT_RESOURCE_CGROUP, s->place, err) < 0)
         return -1;
-    if (mt_scratch_is_btrfs(r->scratch) &&
+    if (mt_scratch_is_btrfs(r->scratch) && !s->builds &&
         add_resource(s->journal, MT_RESOURCE_SCRATCH, s->place, err) < 0)
         return -1;
     if (supervisor && add_resource(s->journal, MT_RESOURCE_SUPERVISOR, supervisor, err) < 0)
+        return -1;
+    if (s->builds && add_resource(s->journal, MT_RESOURCE_LAYER, s->builds, err) < 0)
         return -1;
     return mt_journal_flush(s->journal, err);
 }
@@ -117,11 +150,23 @@ static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, const c
     return folder_listen(r, s->run_dir_fd, &s->listen_fd, err);
 }
 
+static int open_build(runner *r, mt_run_resources *s, mt_err **err)
+{
+    s->scratch_fd = mt_layer_build_open(r->layers_fd, s->builds, "disk");
+    s->conf_fd = mt_layer_build_open(r->layers_fd, s->builds, "conf");
+    if (s->scratch_fd < 0 || s->conf_fd < 0)
+        return mt_fail_errno(err, MT_MIN(s->scratch_fd, s->conf_fd),
+                             "cannot open the folder of a package layer");
+    return 0;
+}
+
 static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0 ||
         cpus_bind(r, &p->limits, s->cgroup, p->run_id, &s->cpus, err) < 0)
         return -1;
+    if (s->builds)
+        return open_build(r, s, err);
     if (!mt_scratch_is_btrfs(r->scratch))
         return 0;
     if (mt_scratch_make(r->scratch, p->run_id, p->limits.disk_bytes, s->uid_base, &s->scratch_fd,
@@ -143,8 +188,19 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->seccomp = &r->seccomp;
     s->init_fd = r->init_fd;
     s->dev_fd = r->dev_fd;
+    if (s->builds) // a layer: nobody's machine
+        return 0;
     s->mt_fd = r->mt_fd;
     s->sign_in = true;
+    s->session_fd = r->session_fd;
+    return 0;
+}
+
+// Without one made ahead, the machine makes what network = "none" needs.
+static int take_network(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
+{
+    if (p->network == MT_NETWORK_INTERNET)
+        return gateway_wait(r, &s->netns_fd, &s->net_life_fd, err);
     if (r->netns_count)
         s->netns_fd = r->netns[--r->netns_count];
     return 0;
@@ -162,7 +218,8 @@ static void undo(runner *r, const char *run_id, mt_run_resources *s, bool made_f
     resources_close(s);
     if (made_folder)
         folder_remove(r, run_id);
-    blocks_release(MT_TAKE_FD(s->block_lock_fd));
+    if (s->block_lock_fd >= 0)
+        blocks_release(MT_TAKE_FD(s->block_lock_fd));
 }
 
 static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
@@ -182,6 +239,10 @@ static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
     u->cpus = s->cpus;
     u->cpu_milli = p->limits.cpu_milli;
     u->lock_fd = MT_TAKE_FD(s->block_lock_fd);
+    if (s->builds) {
+        (void)snprintf(u->layer, sizeof(u->layer), "%s", s->builds);
+        u->forget = true;
+    }
     pidfd = pidfd_open(pid, 0);
     // Without a pidfd the periodic look finds it by its journal.
     if (pidfd < 0 || runs_watch(u, pidfd) < 0)
@@ -209,11 +270,14 @@ static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt
 static int start_spare(runner *r, const mt_plan *p, const void *bytes, size_t len,
                        mt_run_resources *s)
 {
-    run *u = len > MT_HANDOVER_PLAN_MAX ? NULL : spares_find(r, p->image_digest, s->image_fd);
+    run *u = NULL;
     _cleanup_err_ mt_err *err = NULL;
     bool folder;
     int e = 0;
 
+    if (len <= MT_HANDOVER_PLAN_MAX && s->layers_fd < 0 &&
+        (p->network == MT_NETWORK_NONE || gateway_ready(r)))
+        u = spares_find(r, p->image_digest, p->network, s);
     if (!u)
         return 1;
     if (complete(r, p, u, s, &err) == 0 &&
@@ -246,6 +310,7 @@ void start_on_refill(mt_timer *t, void *data)
     r->refill_armed = false;
     if (have < RUNNER_NETNS_POOL)
         janitor_ask_netns(r->janitor, RUNNER_NETNS_POOL - have);
+    gateway_fill(r);
     janitor_ask_scratch(r->janitor);
 }
 
@@ -253,7 +318,7 @@ void start_on_refill(mt_timer *t, void *data)
 // is half empty waits less.
 void start_refill_later(runner *r)
 {
-    bool low = r->netns_count < RUNNER_NETNS_POOL / 2;
+    bool low = r->netns_count < RUNNER_NETNS_POOL / 2 || gateway_is_low(r);
 
     if (r->refill_armed)
         return;
@@ -263,9 +328,11 @@ void start_refill_later(runner *r)
 
 static int start_new(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 {
-    int result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
+    int result = take_network(r, p, s, err);
     bool folder = false;
 
+    if (result == 0)
+        result = blocks_take(r->blocks, p->run_id, &s->block, &s->block_lock_fd, err);
     if (result == 0) {
         result = make_all(r, p, s, err);
         folder = s->run_dir_fd >= 0;
@@ -281,6 +348,7 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
 {
     _cleanup_(mt_plan_free_p) mt_plan *p = NULL;
     mt_run_resources s;
+    bool waits;
     int result;
 
     resources_init(&s);
@@ -295,12 +363,32 @@ int start_run(runner *r, const void *bytes, size_t len, char ret_id[37], mt_err 
         result = open_names(r, p, &s, err);
     if (result == 0 && start_spare(r, p, bytes, len, &s) != 0)
         result = start_new(r, p, &s, err);
+    waits = s.layers_fd >= 0;
     resources_close(&s);
     if (result < 0)
         return -1;
     memcpy(ret_id, p->run_id, 37);
-    spares_used(r, p->image_digest);
+    if (!waits) // else when the layer is there
+        spares_used(r, p->image_digest, s.layer, p->network);
     scratch_watch(r);
     start_refill_later(r);
     return 0;
+}
+
+int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err)
+{
+    mt_run_resources s;
+    int result;
+
+    resources_init(&s);
+    s.builds = layer;
+    result = mt_plan_validate(p, err);
+    if (result == 0)
+        result = open_image(r, p->image_digest, &s.image_fd, err);
+    if (result == 0 && below && use_layer(r, below, &s) != 0)
+        result = mt_fail(err, MT_E_NOT_FOUND, "the package lists are gone");
+    if (result == 0)
+        result = start_new(r, p, &s, err);
+    resources_close(&s);
+    return result;
 }

@@ -145,12 +145,15 @@ void sup_reply(supervisor *s, const mt_init_reply *r)
         answered(s, r->token);
     if (r->token < s->plan->startup_count)
         sup_startup_reply(s, r);
+    else if (r->token >= SESSIONS_FIRST)
+        sup_sessions_reply(s, r);
     else
         commands_reply(s->sent, r);
     if (s->state >= SUP_ENDING)
         return;
     sup_startup_go_on(s);
     commands_go_on(s->sent);
+    sup_sessions_go_on(s);
 }
 
 int sup_asks_init(supervisor *s)

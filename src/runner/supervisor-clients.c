@@ -63,6 +63,7 @@ static void client_free(sup_client *c)
         }
     }
     s->client_count--;
+    sup_sessions_client_gone(s, c);
     if (c->holds)
         sup_hold(s, false);
     mt_io_remove(c->io);
@@ -155,6 +156,9 @@ static int flush(sup_client *c)
         n = send_some(c);
         if (n < 0 && errno == EINTR)
             continue;
+        // More descriptors are on their way than root may have there: the server comes again.
+        if (n < 0 && errno == ETOOMANYREFS)
+            return -1;
         if (n < 0 && errno != EAGAIN)
             return stop_sending(c);
         if (n < 0) {
@@ -272,6 +276,15 @@ static int extend(sup_client *c, const mt_frame *f)
     return 0;
 }
 
+static int session(sup_client *c, const mt_frame *f)
+{
+    char user[33], term[65];
+
+    if (mt_get_session(f, user, term) < 0)
+        return -1;
+    return sup_sessions_ask(c->s, c, f->tag, user, term);
+}
+
 static int usage(sup_client *c)
 {
     mt_cgroup_memory m;
@@ -324,6 +337,10 @@ static ssize_t take_frame(sup_client *c)
         r = cancel(c, &f);
     else if (f.type == MT_FRAME_EXTEND)
         r = extend(c, &f);
+    else if (f.type == MT_FRAME_SESSION)
+        r = session(c, &f);
+    else if (f.type == MT_FRAME_SESSION_KILL)
+        r = 0, sup_sessions_kill(c->s, c, f.tag);
     else if (f.type == MT_FRAME_USAGE)
         r = usage(c);
     else if (f.type == MT_FRAME_HOLD)

@@ -65,8 +65,7 @@ int sup_commands_init(supervisor *s)
     return s->sent ? 0 : -1;
 }
 
-// Why what was sent to the run has no result.
-static char *why_aborted(const supervisor *s)
+char *sup_why_ended(const supervisor *s)
 {
     const mt_ended *e = &s->ended;
     char limit[MT_DURATION_TEXT];
@@ -88,7 +87,7 @@ static char *why_aborted(const supervisor *s)
 
 void sup_commands_abort(supervisor *s)
 {
-    _cleanup_free_ char *why = why_aborted(s);
+    _cleanup_free_ char *why = sup_why_ended(s);
 
     commands_abort(s->sent, why ? why : "the run ended");
 }

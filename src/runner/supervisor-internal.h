@@ -4,7 +4,7 @@
 //   MAKING -> STARTING -> READY ─┐
 //     └──────────┴──────────────┴─> ENDING -> ENDED
 //
-//   MAKING    child and builder make the machine
+//   MAKING    child and builder make the machine; before that its package layer may be waited for
 //   STARTING  mt-init answers; the startup commands run in order
 //   READY     recorded, unless the run ends by itself after its startup commands
 //   ENDING    the first reason is recorded; everything is being killed
@@ -17,6 +17,7 @@
 #include "capsule/output.h"
 #include "runner/commands.h"
 #include "runner/machine.h"
+#include "runner/sessions.h"
 
 typedef enum sup_state {
     SUP_MAKING,
@@ -76,6 +77,9 @@ struct supervisor {
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
+    bool waits;      // for its package layer; the machine is not begun
+    unsigned lost_looks;
+    mt_timer *layer_timer;
     int64_t began_us;
     int64_t ready_us;
 
@@ -87,6 +91,7 @@ struct supervisor {
 
     sup_asks asks;
     commands *sent;          // to the run
+    sessions *sessions;      // of servers in the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
     bool sync_due; // a record that was added must be on the disk before it is served
@@ -105,6 +110,9 @@ MT_NORETURN void sup_run(supervisor *s, mt_err *why_not);
 // Records are written and served at the end of each round of the loop, all with one write.
 void sup_record(supervisor *s, mt_record *r);
 void sup_note(supervisor *s, const char *text);
+void sup_record_phase(supervisor *s, const char *name, uint64_t us);
+// Makes the machine of a run that had to wait with it.
+void sup_begin_machine(supervisor *s);
 // Begins the end of the run. The first call counts, later ones do nothing. what: status, reason and
 // what belongs to them; by and details are copied and may be NULL.
 void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *details);
@@ -112,6 +120,10 @@ void sup_end(supervisor *s, const mt_ended *what, const char *by, const char *de
 void sup_started(supervisor *s);
 // A new longest life. Out of its range, or when the run is ending, it changes nothing.
 void sup_extend(supervisor *s, int64_t max_duration_ms, int64_t deadline_ns);
+
+// supervisor-layer.c
+int sup_layer_wait(supervisor *s); // until the layer is there; then the machine
+char *sup_layer_late(supervisor *s, const char *limit); // a sentence: out of time
 
 // supervisor-seal.c
 void sup_seal_calls(supervisor *s);  // the child is made: no other process will be
@@ -126,7 +138,8 @@ void sup_startup_abandon(supervisor *s); // the run has ended: records for those
 
 // supervisor-commands.c
 int sup_commands_init(supervisor *s);
-void sup_commands_abort(supervisor *s); // the run has ended: a record for each that has not
+void sup_commands_abort(supervisor *s);   // the run has ended: a record for each that has not
+char *sup_why_ended(const supervisor *s); // the run; NULL when out of memory
 
 // supervisor-disk.c
 int sup_disk_init(supervisor *s);
@@ -170,6 +183,7 @@ typedef struct sup_exec {
     const mt_plan_env *environment; // besides the plan's, which it overrides
     uint32_t environment_count;
     uint64_t token;
+    int program_fd;            // > 0: mt-session, and no command
     int in_fd, out_fd, err_fd; // -1: /dev/null; they stay the caller's
     int group;                 // MT_CGROUP_COMMAND(n)
 } sup_exec;

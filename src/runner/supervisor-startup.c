@@ -368,6 +368,7 @@ void sup_startup_reply(supervisor *s, const mt_init_reply *r)
 void sup_startup_abandon(supervisor *s)
 {
     sup_commands_abort(s);
+    sup_sessions_abandon(s);
     for (uint32_t i = 0; i < s->plan->startup_count; i++) {
         mt_record r = {
             .type = MT_REC_STARTUP_ENDED,

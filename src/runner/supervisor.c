@@ -67,7 +67,7 @@ void sup_note(supervisor *s, const char *text)
     sup_record(s, &r);
 }
 
-static void record_phase(supervisor *s, const char *name, uint64_t us)
+void sup_record_phase(supervisor *s, const char *name, uint64_t us)
 {
     mt_record r = {.type = MT_REC_PHASE, .phase = {.name = mt_str_of(name), .us = us}};
 
@@ -194,7 +194,9 @@ static void on_deadline(mt_timer *timer, void *data)
                               s->plan->startup[s->next - 1].command);
     } else {
         what.status = MT_RUN_ERROR;
-        details = mt_asprintf("out of time while the machine was made: maxDuration %s", limit);
+        details =
+            s->waits ? sup_layer_late(s, limit)
+                     : mt_asprintf("out of time while the machine was made: maxDuration %s", limit);
     }
     sup_end(s, &what, NULL, details);
 }
@@ -303,8 +305,10 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->image_userns_fd);
     mt_close_fd(&res->vfs_userns_fd);
     mt_close_fd(&res->image_fd);
-    for (uint32_t i = 0; i < s->plan->layer_count; i++)
+    for (uint32_t i = 0; i < res->layer_count; i++)
         mt_close_fd(&res->layer_fds[i]);
+    mt_close_fd(&res->layers_fd);
+    mt_close_fd(&res->conf_fd);
     for (uint32_t i = 0; i < s->plan->mount_count; i++)
         mt_close_fd(&res->vfs_fds[i]);
     mt_close_fd(&res->scratch_fd);
@@ -312,6 +316,7 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->init_fd);
     mt_close_fd(&res->dev_fd);
     mt_close_fd(&res->mt_fd);
+    mt_close_fd(&s->machine.secrets_fd);
 }
 
 static void machine_ready(supervisor *s)
@@ -321,8 +326,8 @@ static void machine_ready(supervisor *s)
 
     s->ready_us = mt_monotonic_us();
     for (uint32_t i = 0; i < m->phase_count; i++)
-        record_phase(s, m->phases[i].name, m->phases[i].us);
-    record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
+        sup_record_phase(s, m->phases[i].name, m->phases[i].us);
+    sup_record_phase(s, "machine", (uint64_t)(s->ready_us - s->began_us));
     s->state = SUP_STARTING;
     // Before anything of the run's happens there is a record of its supervisor's: without one it
     // may be started anew.
@@ -337,6 +342,7 @@ static void machine_ready(supervisor *s)
     close_makings(s);
     sup_seal_rights(s);
     mt_journal_keep_room(s->res->journal);
+    sup_sessions_go_on(s);
 }
 
 void sup_started(supervisor *s)
@@ -344,7 +350,7 @@ void sup_started(supervisor *s)
     const mt_ended done = {.status = MT_RUN_FINISHED, .reason = MT_END_EXITED};
     mt_record r = {.type = MT_REC_READY};
 
-    record_phase(s, "startup", (uint64_t)(mt_monotonic_us() - s->ready_us));
+    sup_record_phase(s, "startup", (uint64_t)(mt_monotonic_us() - s->ready_us));
     if (s->plan->auto_terminate) {
         sup_end(s, &done, NULL, NULL);
         return;
@@ -400,7 +406,8 @@ static int init(supervisor *s)
         return -1;
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
-                   sup_disk_init(s) < 0 || sup_views_init(s) < 0 || sup_clients_init(s) < 0
+                   sup_sessions_init(s) < 0 || sup_disk_init(s) < 0 || sup_views_init(s) < 0 ||
+                   sup_clients_init(s) < 0
                ? -1
                : 0;
 }
@@ -425,7 +432,7 @@ void sup_run(supervisor *s, mt_err *why_not)
         _exit(1);
     }
     mt_timer_at(s->deadline, s->plan->deadline_ns);
-    if (!why_not && watch_machine(s) < 0)
+    if (!why_not && (s->machine.pid > 0 ? watch_machine(s) : sup_layer_wait(s)) < 0)
         (void)mt_fail_oom(&why_not);
     if (why_not)
         start_failed(s, why_not);
@@ -436,15 +443,30 @@ void sup_run(supervisor *s, mt_err *why_not)
 }
 
 // The secrets first: what is cloned later never had them in its memory.
-static int make_machine(supervisor *s, mt_plan *plan, mt_err **err)
+static int put_secrets(supervisor *s, mt_plan *plan, mt_err **err)
 {
     if (plan->secret_count && mt_machine_secrets_place(&s->machine, err) < 0)
         return -1;
-    if (mt_machine_secrets(&s->machine, plan, s->res, err) < 0 ||
-        mt_machine_begin(&s->machine, s->res, err) < 0)
+    return mt_machine_secrets(&s->machine, plan, s->res, err);
+}
+
+static int begin_machine(supervisor *s, mt_err **err)
+{
+    if (mt_machine_begin(&s->machine, s->res, err) < 0)
         return -1;
     sup_seal_calls(s);
-    return mt_machine_identify(&s->machine, plan, s->res, err);
+    return mt_machine_identify(&s->machine, s->plan, s->res, err);
+}
+
+void sup_begin_machine(supervisor *s)
+{
+    mt_err *err = NULL;
+    int r = begin_machine(s, &err);
+
+    if (s->machine.pid > 0 && watch_machine(s) < 0)
+        r = mt_fail_oom(&err);
+    if (r < 0)
+        start_failed(s, err);
 }
 
 void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
@@ -453,9 +475,9 @@ void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
     mt_err *err = NULL;
 
     s = (supervisor){.plan = plan, .res = res, .machine = MT_MACHINE_INIT};
-    res->layer_count = plan->layer_count;
     res->tmpfs_bytes = plan->limits.disk_bytes;
     s.began_us = mt_monotonic_us();
-    (void)make_machine(&s, plan, &err);
+    if (put_secrets(&s, plan, &err) == 0 && res->layers_fd < 0)
+        (void)begin_machine(&s, &err);
     sup_run(&s, err);
 }

@@ -31,8 +31,11 @@
 #include "base/macros.h"
 #include "capsule/cgroup.h"
 #include "capsule/journal.h"
+#include "capsule/layers.h"
 #include "capsule/plan.h"
 #include "capsule/seccomp.h"
+
+enum { MT_RUN_LAYERS_MAX = 2 };
 
 // What the runner made for one run. All fds are CLOEXEC and the supervisor's own from now on.
 typedef struct mt_run_resources {
@@ -45,16 +48,21 @@ typedef struct mt_run_resources {
     int vfs_userns_fd;   // id map of file systems
     uid_t service_uid;   // S: peers of the socket must be S or root
     gid_t service_gid;
-    int run_dir_fd;                    // STATE/runs/<run id> (root:S 0750)
-    int listen_fd;                     // its `sock`, listening, non-blocking
-    mt_journal *journal;               // open for append
-    int journal_read_fd;               // the same file for reading (mt_journal_reader_new)
-    int image_fd;                      // O_PATH, IMAGES/<digest>/root, in this mount namespace
-    int layer_fds[MT_PLAN_LAYERS_MAX]; // O_PATH, in the plan's order
+    int run_dir_fd;                   // STATE/runs/<run id> (root:S 0750)
+    int listen_fd;                    // its `sock`, listening, non-blocking
+    mt_journal *journal;              // open for append
+    int journal_read_fd;              // the same file for reading (mt_journal_reader_new)
+    int image_fd;                     // O_PATH, IMAGES/<digest>/root, in this mount namespace
+    int layer_fds[MT_RUN_LAYERS_MAX]; // O_PATH, upwards
     uint32_t layer_count;
+    int layer_lock_fd;         // the layer is in use as long as it is open: keep it to the end
+    char layer[MT_LAYER_TEXT]; // of the plan's packages; "": none
+    int layers_fd;             // the folder of layers, to wait there for the layer; -1: no need to
+    const char *builds;        // the layer that this run builds; NULL: an ordinary run
+    int conf_fd; // O_PATH folder that a builder's capsule sees at /run/maitento-build; or -1
     int vfs_fds[MT_PLAN_MOUNTS_MAX]; // O_PATH, STATE/vfs/<id>/files, in the plan's order
-    int scratch_fd; // O_PATH folder with `upper` and `work` owned by uid_base; -1: make a tmpfs
-                    // of tmpfs_bytes instead
+    int scratch_fd; // O_PATH folder with `upper` and `work` owned by uid_base (of a builder: by 0,
+                    // and shown shifted); -1: make a tmpfs of tmpfs_bytes instead
     uint64_t tmpfs_bytes;
     uint64_t scratch_subvolume; // 0 with a tmpfs
     int disk_usage_fd;          // for mt_scratch_met(); -1 with a tmpfs or where it cannot be known
@@ -63,13 +71,15 @@ typedef struct mt_run_resources {
     mt_cpus cpus;  // that the run is bound to; the runner's to remember
     int netns_fd;  // a network namespace with its loopback up, owned by the initial user
                    // namespace: setns() before the clone; -1: make a new one
+    int net_life_fd; // keeps what the gateway has in that namespace; -1: nothing. Kept to the end
     const mt_seccomp *seccomp;
-    int init_fd;  // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
-    int dev_fd;   // O_PATH: folder with null zero full random urandom tty (0666) and links fd
-                  // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
-                  // nosuid tmpfs: clone it with open_tree(2)
-    int mt_fd;    // O_PATH: the program mt, on a read-only file system; -1: the capsule has none
-    bool sign_in; // whether its default user is signed in to the server
+    int init_fd;    // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)
+    int dev_fd;     // O_PATH: folder with null zero full random urandom tty (0666) and links fd
+                    // stdin stdout stderr ptmx, empty folders pts shm mqueue; on a read-only
+                    // nosuid tmpfs: clone it with open_tree(2)
+    int mt_fd;      // O_PATH: the program mt, on a read-only file system; -1: the capsule has none
+    bool sign_in;   // whether its default user is signed in to the server
+    int session_fd; // sealed memfd with mt-session, kept as long as the run; -1: there is none
 } mt_run_resources;
 
 // Runs the supervisor of one run to its end and leaves the process.

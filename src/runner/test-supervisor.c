@@ -396,7 +396,7 @@ static void test_many_at_once(void)
     bed_result r;
 
     for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
-        list[i] = CMD("echo x >> /mnt/data/out; exit 3");
+        list[i] = CMD("echo x >> /mnt/data/many; exit 3");
         list[i].wait = false;
     }
     plan.limits.pids = 1024;
@@ -405,7 +405,7 @@ static void test_many_at_once(void)
     CHECK_INT(r.startup_ended, MT_PLAN_STARTUP_MAX);
     for (size_t i = 0; i < MT_ARRAY_SIZE(r.startup_code); i++)
         CHECK_INT(r.startup_code[i], 3);
-    CHECK_INT(strlen(output_of("out")), 2 * MT_PLAN_STARTUP_MAX);
+    CHECK_INT(strlen(output_of("many")), 2 * MT_PLAN_STARTUP_MAX);
 }
 
 static void test_deadline(void)
@@ -720,7 +720,7 @@ static void test_network(void)
                     "socket.create_connection((\"localhost\", 8080)); print(\"lo\")'; "
                     "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; cat /etc/resolv.conf; "
                     "getent hosts $(hostname) | cut -d' ' -f1"),
-              "lo\nlo\n127.0.1.1\n");
+              "lo\nlo\n# network = \"none\": no names are looked up\n127.0.1.1\n");
     CHECK(strstr(shell("root", "exec > /mnt/data/out 2>&1; python3 -c 'import socket; "
                                "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'; true"),
                  "not supported"));
@@ -767,7 +767,7 @@ static void test_bad_users(void)
 // refused, one where a file has to be is replaced.
 static void test_layers(void)
 {
-    mt_plan_command c = CMD("test ! -L /etc/resolv.conf && test ! -s /etc/resolv.conf && cat "
+    mt_plan_command c = CMD("test ! -L /etc/resolv.conf && ! grep -v ^# /etc/resolv.conf && cat "
                             "/opt/file > /mnt/data/out");
     mt_plan plan = plan_of(&c, 1, true);
     char path[256], host[256];

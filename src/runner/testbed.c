@@ -272,6 +272,10 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .image_fd = b->image_fd,
                               .scratch_fd = tmpfs ? -1 : make_scratch(b, r),
                               .netns_fd = -1,
+                              .layer_lock_fd = -1,
+                              .layers_fd = -1,
+                              .conf_fd = -1,
+                              .net_life_fd = -1,
                               .seccomp = &b->seccomp,
                               .init_fd = b->init_fd,
                               .dev_fd = b->dev_fd,
@@ -288,7 +292,7 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
     for (uint32_t i = 0; i < plan->mount_count; i++)
         res->vfs_fds[i] = open_vfs(b, plan->mounts[i].vfs_id);
     if (b->layer_fd >= 0)
-        res->layer_fds[0] = dup(b->layer_fd);
+        res->layer_fds[res->layer_count++] = dup(b->layer_fd);
     return 0;
 fail:
     printf("# %s\n", mt_err_sentence(err));
@@ -298,7 +302,6 @@ fail:
 
 int bed_start(bed *b, mt_plan *plan, bool tmpfs, bed_run *r)
 {
-    const char *const layers[] = {b->digest};
     mt_run_resources res;
 
     *r = (bed_run){.bed = b, .run_dir = -1, .journal = -1};
@@ -307,8 +310,6 @@ int bed_start(bed *b, mt_plan *plan, bool tmpfs, bed_run *r)
     plan->namespace_name = "tests";
     plan->capsule_name = "probe";
     plan->image_digest = b->digest;
-    plan->layer_digests = layers;
-    plan->layer_count = b->layer_fd >= 0;
     plan->hostname = "probe";
     plan->network = MT_NETWORK_NONE;
     plan->deadline_ns = mt_boottime_ns() + plan->max_duration_ms * 1000000;
@@ -325,7 +326,7 @@ int bed_start(bed *b, mt_plan *plan, bool tmpfs, bed_run *r)
     mt_close_fd(&res.listen_fd);
     mt_close_fd(&res.scratch_fd);
     mt_journal_close(res.journal);
-    if (plan->layer_count)
+    if (res.layer_count)
         mt_close_fd(&res.layer_fds[0]);
     for (uint32_t i = 0; i < plan->mount_count; i++)
         mt_close_fd(&res.vfs_fds[i]);

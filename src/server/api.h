@@ -14,7 +14,9 @@
 #include "store/store.h"
 #include "json/json.h"
 
-typedef struct mt_runs mt_runs; // core/runs.h
+typedef struct mt_runs mt_runs;     // core/runs.h
+typedef struct mt_shells mt_shells; // server/shells.h
+typedef struct mt_http_x mt_http_x; // http/server.h
 typedef struct mt_server mt_server;
 
 // The server's parts, made once at start, read-only for handlers.
@@ -26,11 +28,29 @@ typedef struct mt_api {
     uint32_t service_uid; // S: owner of what the server writes into a VFS
     uint32_t service_gid;
     const char *instance;
-    const char *state; // the folder, for people
+    const char *state;     // the folder, for people
     mt_mtr_server limits;  // what a capsule may ask for, what it gets unasked, the default image
     int64_t max_live_runs; // of the whole server
+    int64_t vfs_limit;     // bytes of a new file system
     mt_server *server;     // for mt_announce()
+    mt_shells *shells;     // the loop's thread alone
 } mt_api;
+
+// Answers an exchange by itself, on the loop, where a worker and a whole answer will not do. A
+// handler (or the `begin` of an upload) that has checked everything makes one and sets req->taker.
+typedef struct mt_taker mt_taker;
+typedef struct mt_taker_ops {
+    // The exchange is its own from now on. An upload's body is paused: mt_http_resume() lets it in.
+    void (*begin)(mt_taker *t, mt_http_x *x);
+    void (*piece)(mt_taker *t, mt_http_x *x, const void *data, size_t len); // of the body
+    void (*whole)(mt_taker *t, mt_http_x *x);                               // all of the body came
+    void (*free)(mt_taker *t); // the exchange is over, or never was begun
+} mt_taker_ops;
+struct mt_taker {
+    const mt_taker_ops *ops;
+};
+// For takers: an error as every handler's is told.
+void mt_answer_error(mt_http_x *x, const mt_err *err);
 
 enum { MT_PARAMS_MAX = 4, MT_REQUEST_DIGEST = 65 };
 
@@ -67,6 +87,7 @@ typedef struct mt_request {
     int64_t upload_length; // Content-Length, or -1 when chunked
     void *upload_data;
     void (*upload_abort)(void *upload_data);
+    mt_taker *taker; // set by a handler; the dispatcher's
 } mt_request;
 
 // The {name} of the route's pattern, percent-decoded; never empty.
@@ -141,7 +162,12 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
-    mt_routes_runs[], mt_routes_commands[], mt_routes_system[];
+    mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
+    mt_routes_system[];
+
+// badField (of that name) unless the run has the user.
+int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,
+                      mt_err **err);
 
 // Wakes the requests that wait for topic (the id of a run or command). Any thread.
 void mt_announce(const mt_api *api, const char *topic);

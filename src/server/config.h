@@ -20,6 +20,7 @@ typedef struct mt_config {
     const char *ready_file; // written when the server is ready; NULL: none
     int64_t service_uid, service_gid;
     int64_t max_live_runs;
+    int64_t vfs_limit;                   // bytes of a new file system
     const char *hosts[MT_HOSTS_MAX + 1]; // NULL at the end
     size_t host_count;
     mt_mtr_server limits;

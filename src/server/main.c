@@ -7,6 +7,7 @@
 #include "server/config.h"
 #include "server/confine.h"
 #include "server/server.h"
+#include "server/shells.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ static void open_door(const char *run_id, int fd, uint32_t uid_base, void *data)
 
 static void close_door(const char *run_id, void *data)
 {
-    mt_doors_close(mt_server_doors(data), run_id);
+    mt_server_run_ends(data, run_id);
 }
 
 static int open_parts(daemon_state *d, mt_err **err)
@@ -231,12 +232,16 @@ static int start_as_root(daemon_state *d, mt_err **err)
     d->api.service_uid = (uint32_t)d->config.service_uid;
     d->api.service_gid = (uint32_t)d->config.service_gid;
     d->api.max_live_runs = d->config.max_live_runs;
+    d->api.vfs_limit = d->config.vfs_limit;
     d->loop = mt_loop_new();
     if (!d->loop)
         return mt_fail_errno(err, errno, "cannot make an event loop");
     if (watch_signals(d, err) < 0 || mt_server_new(d->loop, &d->api, &d->server, err) < 0 ||
         listen_all(d, err) < 0)
         return -1;
+    d->api.shells = mt_shells_new(&d->api);
+    if (!d->api.shells)
+        return mt_fail_oom(err);
     return write_ready(d, err);
 }
 
@@ -319,6 +324,7 @@ static int run(daemon_state *d, mt_err **err)
 static void release(daemon_state *d)
 {
     mt_server_free(d->server);
+    mt_shells_free(d->api.shells);
     mt_retention_stop(d->retention);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);

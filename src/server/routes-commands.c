@@ -145,8 +145,8 @@ static int read_command(mt_request *req, mt_command *c, mt_err **err)
     return mt_command_validate(c, err);
 }
 
-// The user must be one of the run's.
-static int check_user(const mt_request *req, const mt_run *run, const char *user, mt_err **err)
+int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,
+                      mt_err **err)
 {
     _cleanup_capsule_def_ mt_capsule_def def = MT_CAPSULE_DEF_INIT;
     _cleanup_buf_ mt_buf names = MT_BUF_INIT(65536);
@@ -160,7 +160,7 @@ static int check_user(const mt_request *req, const mt_run *run, const char *user
             return 0;
         (void)mt_buf_addf(&names, ", %s", def.users[i]);
     }
-    return mt_fail_field(err, MT_E_BAD_FIELD, "runAsUser",
+    return mt_fail_field(err, MT_E_BAD_FIELD, field,
                          "no user '%s' in capsule run '%s'; there are: maitento, root%s", user,
                          run->id, mt_buf_str(&names));
 }
@@ -213,7 +213,8 @@ static int send_command(mt_request *req, mt_reply *reply, mt_err **err)
     mt_id_new(id);
     if (access_run(req->api->store, &req->user, MT_MAY_COMMAND, mt_param_dup(req, "id"), &run,
                    err) < 0 ||
-        read_command(req, &command, err) < 0 || check_user(req, &run, command.user, err) < 0)
+        read_command(req, &command, err) < 0 ||
+        mt_check_run_user(req, &run, "runAsUser", command.user, err) < 0)
         return -1;
     mt_request_digest(req, digest);
     new.request_digest = digest;

@@ -69,6 +69,22 @@ static int list_images(mt_request *req, mt_reply *reply, mt_err **err)
     return mt_reply_json(reply, 200, v, err);
 }
 
+static int prune_images(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    mt_object object = mt_object_server();
+    uint32_t layers;
+    uint64_t bytes;
+    mt_json *v;
+
+    if (access_check(&req->user, MT_MAY_ADMIN, &object, err) < 0 ||
+        mt_runs_prune_layers(req->api->runs, &layers, &bytes, err) < 0)
+        return -1;
+    v = mt_json_new_object();
+    (void)mt_json_set(v, "layersRemoved", mt_json_new_int(layers));
+    (void)mt_json_set(v, "bytesFreed", mt_json_new_int((int64_t)bytes));
+    return mt_reply_json(reply, 200, v, err);
+}
+
 static void add_check(mt_json *checks, const char *name, const char *status, const char *detail,
                       const char *remedy)
 {
@@ -164,6 +180,7 @@ const mt_route mt_routes_system[] = {
     {.method = "GET", .pattern = "/v1/health", .handler = health, .flags = MT_ROUTE_OPEN},
     {.method = "GET", .pattern = "/openapi.json", .handler = openapi, .flags = MT_ROUTE_OPEN},
     {.method = "GET", .pattern = "/v1/images", .handler = list_images, .query = "limit after"},
+    {.method = "POST", .pattern = "/v1/images/prune", .handler = prune_images},
     {.method = "GET", .pattern = "/v1/doctor", .handler = doctor},
     {0},
 };

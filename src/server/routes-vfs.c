@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/api.h"
+#include "server/entries.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -74,7 +75,7 @@ static int create_vfs(mt_request *req, mt_reply *reply, mt_err **err)
     mt_id_new(id);
     if (mt_vfs_create(api->vfs_dirfd, id, api->service_uid, api->service_gid, err) < 0)
         return -1;
-    if (mt_store_vfs_create(api->store, id, ns.id, name.data, 0, &record, err) < 0) {
+    if (mt_store_vfs_create(api->store, id, ns.id, name.data, api->vfs_limit, &record, err) < 0) {
         (void)mt_vfs_destroy(api->vfs_dirfd, id, NULL);
         return -1;
     }
@@ -121,6 +122,25 @@ static int get_vfs(mt_request *req, mt_reply *reply, mt_err **err)
     // null: too much to be counted in the time there is
     (void)mt_json_set(v, "usedBytes", r == 0 ? mt_json_new_int((int64_t)used) : mt_json_new_null());
     return mt_reply_json(reply, 200, v, err);
+}
+
+// The limit keeps the host's disk from tenants, so it is the administrator's.
+static int change_vfs(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    mt_object server = mt_object_server();
+    mt_vfs_record record;
+    int64_t limit;
+
+    if (find_record(req, MT_MAY_SEE, &record, err) < 0 ||
+        access_check(&req->user, MT_MAY_ADMIN, &server, err) < 0 ||
+        mt_json_need_object(req->body, "the body", err) < 0 ||
+        MT_JSON_ONLY(req->body, err, "limit") < 0)
+        return -1;
+    if (!mt_size_parse(mt_json_str(mt_json_get(req->body, "limit")), &limit))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "limit", "limit must be " MT_SIZE_GRAMMAR);
+    if (mt_store_vfs_set_limit(req->api->store, record.id, limit, &record, err) < 0)
+        return -1;
+    return mt_reply_json(reply, 200, record_json(&record), err);
 }
 
 static int delete_vfs(mt_request *req, mt_reply *reply, mt_err **err)
@@ -187,116 +207,17 @@ static int body_path(const mt_request *req, const char *name, mt_vfs_path *ret, 
 
 // ---- entries as JSON ----
 
-static void write_name(mt_jw *w, const char *member, const char *bytes, bool escape)
-{
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(4 * MT_VFS_PATH_MAX);
-
-    if (!escape) {
-        mt_jw_member_text(w, member, bytes);
-        return;
-    }
-    (void)mt_vfs_escape(&text, bytes);
-    mt_jw_member_str(w, member, (mt_str){mt_buf_str(&text), text.len});
-}
-
-static void write_entry(mt_jw *w, const mt_vfs_entry *e)
-{
-    bool escape = mt_vfs_needs_escape(e->path) || (e->target && mt_vfs_needs_escape(e->target));
-    char mode[8];
-
-    (void)snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode);
-    mt_jw_begin_object(w);
-    write_name(w, "path", e->path, escape);
-    write_name(w, "name", e->name, escape);
-    mt_jw_member_text(w, "type", mt_vfs_type_name(e->type));
-    mt_jw_member_int(w, "size", (int64_t)e->size);
-    mt_jw_member_text(w, "mode", mode);
-    mt_jw_member_time(w, "dateModified", e->modified_us);
-    if (e->target)
-        write_name(w, "target", e->target, escape);
-    mt_jw_member_bool(w, "nameEscaped", escape);
-    mt_jw_end_object(w);
-}
-
 static int reply_entry(mt_reply *reply, int status, const mt_vfs_entry *e, mt_err **err)
 {
     mt_jw w;
 
     mt_jw_init(&w, &reply->body, 0);
-    write_entry(&w, e);
+    mt_entry_write(&w, e);
     reply->status = status;
     return reply->body.failed ? mt_fail_oom(err) : 0;
 }
 
 // ---- reading ----
-
-// What a client already has: If-None-Match holds "*" or ETags, compared without regard to W/.
-static bool client_has(const char *if_none_match, const char *etag)
-{
-    const char *own = etag[0] == 'W' ? etag + 2 : etag;
-    size_t len = strlen(own);
-
-    if (!if_none_match)
-        return false;
-    if (mt_streq(if_none_match, "*"))
-        return true;
-    for (const char *p = if_none_match; (p = strstr(p, own)) != NULL; p += len)
-        if (p[len] == 0 || p[len] == ',' || p[len] == ' ' || p[len] == '\t')
-            return true;
-    return false;
-}
-
-typedef struct range {
-    uint64_t from, length;
-    bool partial;
-} range;
-
-// "bytes=A-B", "bytes=A-", "bytes=-N". Anything else, several ranges too, is as if it had not been
-// asked for (RFC 9110 14.2). -1: outside the file.
-static int parse_range(const char *text, uint64_t size, range *ret)
-{
-    mt_str first, last;
-    uint64_t a = 0, b = UINT64_MAX;
-    const char *dash;
-
-    *ret = (range){0, size, false};
-    if (!text || !mt_starts_with(text, "bytes=") || !(dash = strchr(text, '-')))
-        return 0;
-    first = (mt_str){text + 6, (size_t)(dash - text) - 6};
-    last = mt_str_of(dash + 1);
-    if ((first.len && !mt_parse_u64(first, INT64_MAX, &a)) ||
-        (last.len && !mt_parse_u64(last, INT64_MAX, &b)) || (!first.len && !last.len))
-        return 0;
-    if (!first.len) { // the last b bytes
-        if (b == 0 || size == 0)
-            return -1;
-        a = b < size ? size - b : 0;
-        b = size - 1;
-    }
-    if (last.len && a > b)
-        return 0;
-    if (a >= size)
-        return -1;
-    *ret = (range){a, MT_MIN(b, size - 1) - a + 1, true};
-    return 0;
-}
-
-// "Sun, 06 Nov 1994 08:49:37 GMT". False for a year that has not four digits.
-static bool format_http_date(int64_t us, char out[32])
-{
-    static const char DAYS[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char MONTHS[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t seconds = us / 1000000;
-    struct tm tm;
-
-    if (us < 0 || !gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900)
-        return false;
-    (void)snprintf(out, 32, "%s, %02d %s %04d %02d:%02d:%02d GMT", DAYS[tm.tm_wday % 7],
-                   tm.tm_mday % 100, MONTHS[tm.tm_mon % 12], (tm.tm_year + 1900) % 10000,
-                   tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100);
-    return true;
-}
 
 static int add_file_headers(mt_reply *reply, const mt_vfs_entry *e, const char *etag, mt_err **err)
 {
@@ -305,9 +226,8 @@ static int add_file_headers(mt_reply *reply, const mt_vfs_entry *e, const char *
     if (mt_reply_header(reply, "ETag", etag, err) < 0 ||
         mt_reply_header(reply, "Accept-Ranges", "bytes", err) < 0)
         return -1;
-    return format_http_date(e->modified_us, date)
-               ? mt_reply_header(reply, "Last-Modified", date, err)
-               : 0;
+    return mt_http_date(e->modified_us, date) ? mt_reply_header(reply, "Last-Modified", date, err)
+                                              : 0;
 }
 
 static int get_file(mt_request *req, mt_reply *reply, mt_err **err)
@@ -317,15 +237,15 @@ static int get_file(mt_request *req, mt_reply *reply, mt_err **err)
     char etag[MT_VFS_ETAG_TEXT], text[96];
     mt_vfs_path path;
     mt_vfs_entry e;
-    range part;
+    mt_range part;
 
     if (open_vfs(req, MT_MAY_SEE, &vfs, err) < 0 || query_path(req, &path, err) < 0 ||
         mt_vfs_open_file(vfs, &path, req->arena, &fd, &e, err) < 0 ||
         add_file_headers(reply, &e, mt_vfs_etag(&e, etag), err) < 0)
         return -1;
-    if (client_has(req->if_none_match, etag))
+    if (mt_etag_known(req->if_none_match, etag))
         return mt_reply_empty(reply, 304);
-    if (parse_range(req->range, e.size, &part) < 0)
+    if (mt_range_parse(req->range, e.size, &part) < 0)
         return mt_fail(err, MT_E_BAD_RANGE,
                        "the file has %llu bytes: the range '%.80s' is not in it",
                        (unsigned long long)e.size, req->range);
@@ -379,7 +299,7 @@ static int get_list(mt_request *req, mt_reply *reply, mt_err **err)
     mt_jw_key(&w, "items");
     mt_jw_begin_array(&w);
     for (size_t i = 0; i < page.count; i++)
-        write_entry(&w, &page.items[i]);
+        mt_entry_write(&w, &page.items[i]);
     mt_jw_end_array(&w);
     mt_jw_member_text(&w, "next", page.next);
     if (page.left_out)
@@ -562,6 +482,10 @@ const mt_route mt_routes_vfs[] = {
      .handler = create_vfs,
      .max_body = MT_BODY_SMALL},
     {.method = "GET", .pattern = "/v1/namespaces/{ns}/vfs/{name}", .handler = get_vfs},
+    {.method = "PATCH",
+     .pattern = "/v1/namespaces/{ns}/vfs/{name}",
+     .handler = change_vfs,
+     .max_body = MT_BODY_SMALL},
     {.method = "DELETE",
      .pattern = "/v1/namespaces/{ns}/vfs/{name}",
      .handler = delete_vfs,

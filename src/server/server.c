@@ -15,7 +15,8 @@ enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST
 
 typedef struct job {
     mt_server *server;
-    mt_http_server *web; // whose exchange it is
+    struct job *prev, *next; // all of the server's
+    mt_http_server *web;     // whose exchange it is
     uint64_t exchange;
     mt_http_request *http; // a reference
     mt_door door;          // a copy: that of a run goes with the run
@@ -48,6 +49,7 @@ struct mt_server {
     unsigned to_stop; // of the two that have not
     void (*stopped)(void *data);
     void *stopped_data;
+    job *jobs;
     job *waiting[TOPICS];
 };
 
@@ -181,8 +183,16 @@ static void reply_init(mt_reply *reply)
 
 static void job_free(job *j)
 {
+    if (j->prev)
+        j->prev->next = j->next;
+    else
+        j->server->jobs = j->next;
+    if (j->next)
+        j->next->prev = j->prev;
     stop_waiting(j);
     mt_follow_free(j->follow);
+    if (j->req.taker)
+        j->req.taker->ops->free(j->req.taker);
     if (j->req.upload_abort)
         j->req.upload_abort(j->req.upload_data);
     reply_done(&j->reply);
@@ -312,6 +322,11 @@ static void answer_error(mt_http_x *x, const mt_err *err, const char *allow)
                           mt_buf_str(&body), body.len);
 }
 
+void mt_answer_error(mt_http_x *x, const mt_err *err)
+{
+    answer_error(x, err, NULL);
+}
+
 // An answer that goes on until what it tells of has ended.
 static void answer_on(mt_http_x *x, job *j, const mt_http_header_line *headers, size_t n)
 {
@@ -338,6 +353,10 @@ static void answer(mt_http_x *x, job *j)
 
     if (j->err) {
         answer_error(x, j->err, NULL);
+        return;
+    }
+    if (j->req.taker) {
+        j->req.taker->ops->begin(j->req.taker, x); // j may be gone
         return;
     }
     if (reply->body.failed) {
@@ -370,6 +389,10 @@ static void handle(mt_http_x *x, job *j)
     _cleanup_err_ mt_err *err = NULL;
     int64_t seconds = 0;
 
+    if (j->req.taker) {
+        j->req.taker->ops->whole(j->req.taker, x);
+        return;
+    }
     if ((j->route->flags & MT_ROUTE_WAIT) &&
         mt_query_int(&j->req, "wait", 0, WAIT_MAX_SECONDS, 0, &seconds, &err) < 0) {
         answer_error(x, err, NULL);
@@ -380,6 +403,33 @@ static void handle(mt_http_x *x, job *j)
         return;
     }
     submit(j);
+}
+
+// What goes on for long by way of a run's sign-in was let in while the run lived; as long as it is
+// on a worker, mt_server_run_ends() passes it over.
+static void check_run_lives(job *j)
+{
+    bool goes_on = j->reply.not_yet || j->reply.follow.command_id || j->req.taker || j->admit;
+    char ns[MT_STORE_NAME];
+    mt_user user;
+
+    if (goes_on && !j->err && j->req.run_id)
+        (void)mt_store_run_sign_in(j->server->api->store, j->req.run_id, &user, ns, &j->err);
+}
+
+// Its sender may send it: the body is let in.
+static void admitted(mt_http_x *x, job *j)
+{
+    uint64_t id = j->exchange;
+    mt_http_server *http = j->web;
+
+    j->admit = false;
+    if (j->req.taker)
+        j->req.taker->ops->begin(j->req.taker, x); // it lets the body in by itself
+    else
+        mt_http_resume(x);
+    if (mt_http_find(http, id) && j->whole && !mt_http_answered(x))
+        handle(x, j);
 }
 
 // On the loop: a worker is done with j.
@@ -393,11 +443,9 @@ static void on_worked(void *data)
         job_free(j);
         return;
     }
+    check_run_lives(j);
     if (j->admit && !j->err) {
-        j->admit = false;
-        mt_http_resume(x);
-        if (j->whole)
-            handle(x, j);
+        admitted(x, j);
         return;
     }
     if (j->reply.not_yet && !j->err && !j->req.waited_out) {
@@ -430,6 +478,10 @@ static void on_piece(mt_http_x *x, const void *piece, size_t len, void *data)
     const char *p = piece;
     _cleanup_err_ mt_err *err = NULL;
 
+    if (j->req.taker) {
+        j->req.taker->ops->piece(j->req.taker, x, piece, len);
+        return;
+    }
     if (j->write_error == 0 && j->req.upload_claim)
         j->write_error = j->req.upload_claim(j->req.upload_data, (uint64_t)j->written + len);
     while (len > 0 && j->write_error == 0) {
@@ -552,6 +604,10 @@ static job *job_new(mt_http_x *x, mt_server *server)
     if (!j)
         return NULL;
     j->server = server;
+    j->next = server->jobs;
+    if (j->next)
+        j->next->prev = j;
+    server->jobs = j;
     j->web = mt_http_server_of(x);
     j->exchange = mt_http_id(x);
     j->http = mt_http_request_ref(mt_http_req(x));
@@ -669,6 +725,22 @@ mt_http_server *mt_server_http(mt_server *server)
 mt_doors *mt_server_doors(mt_server *server)
 {
     return server->doors;
+}
+
+void mt_server_run_ends(mt_server *server, const char *run_id)
+{
+    mt_doors_close(server->doors, run_id);
+    for (job *j = server->jobs, *next; j; j = next) {
+        mt_http_x *x;
+
+        next = j->next;
+        // What is on a worker is asked when it comes back.
+        if (j->running || !j->req.run_id || strcmp(j->req.run_id, run_id) != 0)
+            continue;
+        x = mt_http_find(j->web, j->exchange);
+        if (x)
+            mt_http_abort(x);
+    }
 }
 
 static void one_stopped(void *data)

@@ -207,6 +207,9 @@ int mt_store_vfs_by_id(mt_store *s, const mt_user *as, const char *id, mt_vfs_re
 // namespace_id NULL: all that "as" may see.
 int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
                       mt_vfs_list *ret, mt_err **err); // by name; all: by id
+// [write]
+int mt_store_vfs_set_limit(mt_store *s, const char *id, int64_t limit_bytes, mt_vfs_record *ret,
+                           mt_err **err);
 // A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
 // force. Remove the folder afterwards; a folder without a record is swept at start. [write]
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);

@@ -39,7 +39,8 @@ struct walk {
     char path[MT_VFS_PATH_MAX + 1]; // relative to base, of the deepest frame
     struct frame *frames;
     size_t depth, capacity;
-    size_t held; // items in all batches
+    size_t held;     // items in all batches
+    size_t left_out; // folders that may not be read
     bool recursive;
 };
 
@@ -290,7 +291,9 @@ static int next_item(struct walk *w, size_t want, struct item *ret)
             continue;
         }
         r = fill_frame(w, f, want);
-        if (r < 0 && (w->depth == 1 || !is_gone(r)))
+        if (r == -EACCES && w->depth > 1)
+            w->left_out++;
+        else if (r < 0 && (w->depth == 1 || !is_gone(r)))
             return r;
         if (r < 0)
             pop(w);
@@ -414,6 +417,7 @@ static int list_walked(struct walk *w, const mt_vfs *vfs, const mt_vfs_path *pat
     if (seek(w, options->after, err) < 0)
         return -1;
     r = collect(w, path, limit, arena, page);
+    page->left_out += w->left_out;
     if (r == -ENOMEM)
         return mt_fail_oom(err);
     return r < 0 ? vfs_fail(vfs, r, path, err) : 0;
@@ -431,4 +435,13 @@ int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
     if (r == 0)
         *ret = page;
     return r;
+}
+
+int mt_vfs_read_any_folder(int fd, const mt_vfs_list_options *options, mt_arena *arena,
+                           mt_vfs_page *ret, mt_err **err)
+{
+    const struct mt_vfs vfs = {.files = fd, .tmp = -1};
+    static const mt_vfs_path whole = {.len = 1, .folder = true, .text = "/"};
+
+    return mt_vfs_read_folder(&vfs, &whole, options, arena, ret, err);
 }

@@ -143,3 +143,8 @@ int vfs_purge(int parent, const char *name, mt_err **err)
     r = purge_folder(&p, parent, name);
     return r < 0 ? fail_purge(&p, r, name, err) : 0;
 }
+
+int mt_vfs_remove_tree(int parent, const char *name, mt_err **err)
+{
+    return vfs_purge(parent, name, err);
+}

@@ -82,9 +82,10 @@ void mt_vfs_set_limit(mt_vfs *vfs, mt_vfs_limit_fn *fn, void *data);
 // deadline_ms. 0 all of it, 1 a part only (time over, or deeper than 65,536 folders).
 int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes,
                 mt_err **err) MT_MUST_USE;
-// Measured now and remembered for mt_vfs_used_lately().
-int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes,
-                    mt_err **err) MT_MUST_USE;
+// Measured now and remembered for mt_vfs_used_lately(). stop may be NULL; once another thread sets
+// it, the walk ends as if its time were over.
+int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, const _Atomic bool *stop,
+                    uint64_t *ret_bytes, mt_err **err) MT_MUST_USE;
 
 // The same, remembered for max_age_ms (longer where measuring takes long) for the whole process:
 // uploads ask before each file, and walking a million files is not for each of them. Commits of
@@ -136,7 +137,7 @@ typedef struct mt_vfs_page {
     mt_vfs_entry *items; // in the arena, as is all of the page
     size_t count;
     const char *next; // cursor of the next page, UTF-8 text; NULL: this was the last
-    size_t left_out;  // entries whose path is too long to be named (recursive lists only)
+    size_t left_out;  // whose path is too long to be named, or that may not be read (recursive)
 } mt_vfs_page;
 
 enum { MT_VFS_LIST_MAX = 1000 };
@@ -152,7 +153,16 @@ int mt_vfs_read_folder(const mt_vfs *vfs, const mt_vfs_path *path,
                        const mt_vfs_list_options *options, mt_arena *arena, mt_vfs_page *ret,
                        mt_err **err) MT_MUST_USE;
 
+// The same for any folder that fd is open on: "/" in its entries is that folder. What is below and
+// may not be read is left out (and counted). fd is closed by nobody here.
+int mt_vfs_read_any_folder(int fd, const mt_vfs_list_options *options, mt_arena *arena,
+                           mt_vfs_page *ret, mt_err **err) MT_MUST_USE;
+
 // ---- changing ----
+
+// Removes name in the folder that parent is open on, with all in it, as mt_vfs_destroy() does. A
+// missing one is no error; conflict: something is mounted there, or others keep filling it.
+int mt_vfs_remove_tree(int parent, const char *name, mt_err **err);
 
 // An upload: bytes go to a file in tmp, commit puts it into place in one step, so that a reader
 // sees the whole old or the whole new file and a crash leaves the old one. Begin and write touch

@@ -72,12 +72,6 @@ def test_an_older_version_can_be_started(api, work):
     assert api.error("POST", f"/v1/namespaces/{work}/capsules/c/runs", {"version": 9})[0] == 404
 
 
-def test_what_this_version_cannot_do_is_said(api, ns):
-    api.deploy(ns, {"capsules/p.mtr": 'packages = ["jq"]\n'})
-    run = api.run(ns, "p")
-    assert run["status"] == "Error" and "packages" in run["failureDetails"]
-
-
 def test_a_wait_answers_when_it_happens_and_when_its_time_is_over(api, ns):
     api.capsule(ns, [{"command": "sleep 1"}], maxDuration="00:01:00")
     run = api.start(ns, "c")

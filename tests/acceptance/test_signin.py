@@ -1,6 +1,7 @@
 """The acceptance checks of the sign-in inside capsules, by their numbers, and the parts of the field
 cases O-31 and O-32 that are about it. Everything is done by mt inside, or by hostile code there.
 """
+import http.client
 import json
 import os
 import signal
@@ -178,6 +179,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert whoami(server, key)[1]["name"] == ada.name
     listed = {k["name"]: k["runId"] for k in ada.call("GET", "/v1/keys")["items"]}
     assert listed == {"first": None, "spare": run["id"]}
+    assert f"with run {run['id']}" in inside(ada, run, "mt key-list")
     # A key that was made with that key is the run's just as well.
     status, second = server.request("POST", "/v1/keys", {"name": "second"}, {"Authorization": f"Bearer {key}"})
     assert status == 201 and second["runId"] == run["id"]
@@ -192,7 +194,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert key not in log and second["key"] not in log
 
 
-def test_a70_users_made_inside_end_with_the_run(server, api, runs):
+def test_a70_users_made_inside_end_with_the_run(server, api, mt, runs):
     admin = person(api, "admin")
     ns = admin.namespace("admins")
     admin.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
@@ -206,6 +208,7 @@ def test_a70_users_made_inside_end_with_the_run(server, api, runs):
     assert [whoami(server, key)[0] for key in keys] == [401, 401]
     left = {u["name"]: u for u in api.call("GET", "/v1/users?limit=1000")["items"]}
     assert names[0] not in left and left[names[1]]["stopped"] is True
+    assert [names[1], "user"] in [line.split()[:2] for line in mt("user-list").stdout.splitlines() if line.endswith("stopped")]
     api.call("DELETE", f"/v1/namespaces/of-{names[1]}")
     api.call("DELETE", f"/v1/users/{names[1]}")
 
@@ -267,6 +270,28 @@ def test_a70_a_connection_that_was_carried_out_is_cut(ada, home, runs, user):
     ada.get(giver)
     ada.write(home, "work", "/over", "")
     assert wait_for_file(ada, home, "/second")[0] == "cut"
+
+
+def test_a70_what_follows_an_output_with_a_key_of_the_run_is_cut(server, ada, home, runs):
+    """Let in while the run lived; it would go on for as long as the other run does."""
+    run, beside = runs(ada, home), runs(ada, home, name="beside")
+    key = inside(ada, run, "mt key-create k -q").strip()
+    endless = send(ada, beside, "echo here; sleep 300", **{"async": True})
+    connections = []
+    for path in (f"commands/{endless['id']}/output?follow=true", f"commands/{endless['id']}?wait=60"):
+        connection = mtserver.UnixConnection(server.socket, WAIT)
+        connection.request("GET", f"/v1/capsule-runs/{beside['id']}/{path}", headers={"Authorization": f"Bearer {key}"})
+        connections.append(connection)
+    answer = connections[0].getresponse()
+    assert answer.status == 200 and answer.read1(100) == b"here\n"
+    ada.terminate(run)
+    ada.get(run)
+    with pytest.raises((http.client.HTTPException, OSError)):
+        assert answer.read() == b"cut"
+    with pytest.raises((http.client.HTTPException, OSError)):
+        connections[1].getresponse()
+    for connection in connections:
+        connection.close()
 
 
 # ---- 71, and O-31: others inside ----

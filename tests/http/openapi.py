@@ -94,10 +94,7 @@ def read_routes():
     for source in sorted((ROOT / "src/server").glob("routes-*.c")):
         text = subprocess.run([*CC, "-E", "-P", "-D_GNU_SOURCE", f"-I{ROOT}/src", str(source)],
                               capture_output=True, text=True, check=True).stdout
-        for entry in re.findall(r"{\s*\.method\s*=([^{}]*)}", text.replace("{ns}", "<ns>")
-                                .replace("{name}", "<name>").replace("{id}", "<id>")
-                                .replace("{user}", "<user>").replace("{capsule}", "<capsule>")
-                                .replace("{command}", "<command>")):
+        for entry in re.findall(r"{\s*\.method\s*=([^{}]*)}", re.sub(r"{([a-z]+)}", r"<\1>", text)):
             fields = {"method": entry.split(",")[0]}
             for part in re.split(r",\s*\.", entry)[1:]:
                 key, value = part.split("=", 1)

@@ -77,12 +77,12 @@ def image_digest(name="slim"):
 
 def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environment=(), auto_terminate=True,
          max_duration_ms=60000, memory=512 * MIB, cpu_milli=0, pids=128, disk=256 * MIB, hostname="test",
-         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, layers=(),
+         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, packages=(),
          secrets=()):
     """startup: strings, or dicts with command, arguments, user, wait, max_duration_ms."""
     out = struct.pack("<H", version)
     out += text(run_id or str(uuid.uuid4())) + text(namespace) + text(capsule) + text(image or image_digest())
-    out += texts(list(layers)) + struct.pack("<I", len(mounts))
+    out += texts(list(packages)) + struct.pack("<I", len(mounts))
     for vfs, name in mounts:
         out += text(vfs) + text(name)
     out += texts(list(users)) + struct.pack("<I", len(environment))
@@ -124,7 +124,7 @@ def record(frame):
         out.update(type="boot", id=r.text())
     elif kind in (2, 3):
         out.update(type="made" if kind == 2 else "gone",
-                   kind=["?", "block", "cgroup", "scratch", "supervisor"][r.take("H")], name=r.text())
+                   kind=["?", "block", "cgroup", "scratch", "supervisor", "layer"][r.take("H")], name=r.text())
     elif kind == 4:
         out.update(type="phase", name=r.text(), took_us=r.take("Q"))
     elif kind == 5:

@@ -211,7 +211,8 @@ def test_other_forms_of_the_host(options):
     ({"hostname": "a/b"}, "badField", "hostname"),
     ({"run_id": "x" * 36}, "badField", "run id"),
     ({"deadline_ns": 1}, "startFailed", "time was over"),
-    ({"layers": ["ab" * 32]}, "notSupported", "layers"),
+    ({"packages": ["-oX=Y"]}, "badField", "packages"),
+    ({"packages": ["jq"] * 501}, "badRequest", "malformed"),
     ({"version": 9}, "badRequest", "malformed"),
 ])
 def test_refused_plans_leave_nothing(runner, members, code, says):
@@ -306,7 +307,8 @@ def test_nothing_of_a_run_is_in_the_hosts_mount_table(runner):
     mounts = Path("/proc/self/mountinfo").read_text()
     assert run not in mounts and str(runner.dir) not in mounts
     inside = Path(f"/proc/{runner.process.pid}/mountinfo").read_text().splitlines()
-    assert sorted(line.split()[4] for line in inside) == ["/", "/dev", "/images", "/proc", "/scratch", "/vfs"]
+    assert sorted(line.split()[4] for line in inside) == [
+        "/", "/dev", "/images", "/layers", "/proc", "/program", "/scratch", "/vfs"]
     runner.terminate(run).close()
     runner.wait(run, "closed")
 

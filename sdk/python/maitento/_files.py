@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._errors import MaitentoError
 from ._http import Http, path_of
@@ -19,20 +19,23 @@ ENDS = (".mtr", ".mtc", ".json", ".md")
 FILE_MAX = 8 << 20
 
 
-class VfsFiles:
-    """The files of one file system. Paths begin with "/"; parents are made as needed."""
+class _Files:
+    """What files of file systems and of runs have in common."""
 
-    def __init__(self, http: Http, namespace: str, name: str):
-        self._http = http
-        self._base = ("namespaces", namespace, "vfs", name)
-        self.name = name
-        self.namespace = namespace
+    _http: Http
 
     def _path(self, what: str, **query: Any) -> str:
-        return path_of(*self._base, what, **query)
+        raise NotImplementedError
+
+    def _body(self, body: Dict[str, Any]) -> Dict[str, Any]:
+        return body
 
     def read(self, path: str) -> bytes:
         return self._http.bytes("GET", self._path("files", path=path))
+
+    def download(self, path: str, to: BinaryIO) -> int:
+        """The content into a binary file, piece by piece: its length."""
+        return self._http.copy(self._path("files", path=path), to)
 
     def write(self, path: str, data: Union[bytes, BinaryIO]) -> VfsItem:
         """Replaces the file as a whole, or not at all."""
@@ -48,17 +51,59 @@ class VfsFiles:
     def write_text(self, path: str, text: str) -> VfsItem:
         return self.write(path, text.encode("utf-8"))
 
-    def list(self, path: str = "/", recursive: bool = False) -> List[VfsItem]:
-        return [VfsItem(item) for item in self._http.pages(self._path("list", path=path, recursive=recursive))]
-
     def stat(self, path: str) -> VfsItem:
         return VfsItem(self._http.patiently("GET", self._path("stat", path=path)))
 
     def mkdir(self, path: str, parents: bool = True) -> VfsItem:
-        return VfsItem(self._http.json("POST", self._path("mkdir"), {"path": path, "parents": parents}))
+        return VfsItem(self._http.json("POST", self._path("mkdir"), self._body({"path": path, "parents": parents})))
+
+    def move(self, path: str, to: str, replace: bool = False) -> VfsItem:
+        body = self._body({"from": path, "to": to, "replace": replace})
+        return VfsItem(self._http.json("POST", self._path("move"), body))
 
     def delete(self, path: str, recursive: bool = False) -> None:
         self._http.json("DELETE", self._path("files", path=path, recursive=recursive))
+
+    def _list(self, path: str, recursive: bool) -> List[VfsItem]:
+        return [VfsItem(item) for item in self._http.pages(self._path("list", path=path, recursive=recursive))]
+
+
+class VfsFiles(_Files):
+    """The files of one file system. Paths begin with "/"; parents are made as needed."""
+
+    def __init__(self, http: Http, namespace: str, name: str):
+        self._http = http
+        self._base = ("namespaces", namespace, "vfs", name)
+        self.name = name
+        self.namespace = namespace
+
+    def _path(self, what: str, **query: Any) -> str:
+        return path_of(*self._base, what, **query)
+
+    def list(self, path: str = "/", recursive: bool = False) -> List[VfsItem]:
+        return self._list(path, recursive)
+
+
+class RunFiles(_Files):
+    """The files of a run, as one of its users. Paths that do not begin with "/" begin at the user's
+    home; parents are made as needed."""
+
+    def __init__(self, http: Http, run: str, user: Optional[str] = None):
+        self._http = http
+        self.run = run
+        self.user = user
+
+    def _path(self, what: str, **query: Any) -> str:
+        parts = () if what == "files" else (what,)
+        if query:
+            query["user"] = self.user
+        return path_of("capsule-runs", self.run, "files", *parts, **query)
+
+    def _body(self, body: Dict[str, Any]) -> Dict[str, Any]:
+        return {**body, "user": self.user} if self.user else body
+
+    def list(self, path: str = ".", recursive: bool = False) -> List[VfsItem]:
+        return self._list(path, recursive)
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[Tuple[str, os.DirEntry]]:

@@ -161,6 +161,20 @@ class Http:
         self._keep(connection)
         return data
 
+    def copy(self, path: str, to: BinaryIO, timeout: float = 90) -> int:
+        """The body of a GET into a file, without holding it in memory."""
+        connection, answer = self.open("GET", path, None, {}, timeout)
+        length = 0
+        try:
+            while piece := answer.read(1 << 16):
+                to.write(piece)
+                length += len(piece)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._unreachable(error, True, "GET") from error
+        self._keep(connection)
+        return length
+
     def json(self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None,
              timeout: float = 90) -> Any:
         data = None if body is None else json.dumps(body).encode()

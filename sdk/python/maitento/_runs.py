@@ -8,6 +8,7 @@ import uuid
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from ._errors import CapsuleCommandAbortedError, MaitentoError
+from ._files import RunFiles
 from ._http import PATIENCE, Http, path_of
 from ._records import CapsuleRun, Command, Duration, duration
 
@@ -38,6 +39,12 @@ class CapsuleRuns:
 
     def __init__(self, http: Http):
         self._http = http
+
+    # ---- files ----
+
+    def files(self, run: Union[str, CapsuleRun], user: Optional[str] = None) -> RunFiles:
+        """The files of a run that lives, with the rights of one of its users (maitento)."""
+        return RunFiles(self._http, id_of(run), user)
 
     # ---- runs ----
 

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`packages` of a capsule: acceptance 5, 30, 31, 67 and field case O-30, from a repository of the tests'
+own; sqlite3 itself comes from Debian where this machine reaches it."""
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "net"))
+from conftest import Api, debian_is_there  # noqa: E402
+from lab import Lab, PRIVATE4, PUBLIC4  # noqa: E402
+import repo  # noqa: E402
+
+SMALL = {"limits": {"memory": "128MiB", "disk": "64MiB", "pids": 64}}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    r = repo.Repository(tmp_path_factory.mktemp("repository") / "debs")
+    r.add("hello-tool", files={"usr/bin/hello-tool": "#!/bin/sh\necho hello of 1.0\n"})
+    r.add("needs-hello", depends="hello-tool", files={"usr/share/needs-hello": "x"})
+    r.add("asks", scripts={"postinst": 'echo "Do you agree?"; if read answer; then exit 7; fi\n'})
+    r.add("breaks", scripts={"postinst": "echo the disk is made of cheese >&2; exit 9\n"})
+    r.add("service", files={"etc/init.d/service": repo.DAEMON},
+          scripts={"postinst": "invoke-rc.d service start || [ $? = 101 ]\nsleep 1000 >/dev/null 2>&1 &\n"})
+    r.add("owners", files={"usr/bin/owners-suid": "#!/bin/sh\nid -u\n"}, scripts={
+        "postinst": "cp /bin/true /usr/bin/owners-cap; chown 65535:65535 /usr/bin/owners-cap; chmod 6755"
+                    " /usr/bin/owners-suid\nchown 100:101 /usr/share/doc; ln -s /etc /usr/share/owners-link\n"})
+    r.add("looks", scripts={"postinst": "mknod /dev/sda b 8 0 && exit 1; mount -t tmpfs x /mnt && exit 1\n"
+                                        "chroot / true || exit 1; id -u > /usr/share/looks-id\n"})
+    return r
+
+
+@pytest.fixture(scope="module")
+def lab():
+    made = Lab()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def mirror(repository, lab):
+    m = repo.Mirror(repository, lab.world, PUBLIC4)
+    yield m
+    m.close()
+
+
+class Own(Api):
+    """A server whose packages come from that source."""
+
+    def __init__(self, lab, source, folder):
+        (folder / "sources.list").write_text(source)
+        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")]))
+
+    def layers(self):
+        return self.server.dir / "state" / "layers"
+
+    def whole(self):
+        return sorted(p.name for p in self.layers().iterdir() if len(p.name) == 64)
+
+    def half(self):
+        return sorted(p.name for p in self.layers().iterdir() if len(p.name) != 64)
+
+    def story(self, run):
+        return [line["what"] for line in self.call("GET", f"/v1/capsule-runs/{run['id']}?story=true")["story"]]
+
+    def built(self, run):
+        return any(what.startswith("packages done") for what in self.story(run))
+
+    def log(self):
+        return (self.server.dir / "mt-runner.log").read_text()
+
+
+@pytest.fixture(scope="module")
+def own(lab, mirror, tmp_path_factory):
+    api = Own(lab, mirror.source(), tmp_path_factory.mktemp("own"))
+    with api.server:
+        yield api
+
+
+@pytest.fixture()
+def other(lab, mirror, tmp_path):
+    """As `own`, for tests that kill or hold."""
+    api = Own(lab, mirror.source(), tmp_path)
+    with api.server:
+        yield api
+
+
+@pytest.fixture()
+def ns(own):
+    return own.namespace("packages")
+
+
+def wait_for(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def install(api, ns, packages, line="true", seconds=90, **properties):
+    return api.shell(ns, line, packages=packages, seconds=seconds, **{**SMALL, **properties})
+
+
+def details(api, ns, packages, **properties):
+    run = install(api, ns, packages, **properties)
+    assert (run["status"], run["endReason"]) == ("Error", "startFailed"), run
+    return run["failureDetails"]
+
+
+# ---- what is installed works ----
+
+def test_a31_packages_are_there_for_every_user(own, ns):
+    for user in ("maitento", "sandbox", "root"):
+        own.capsule(ns, [{"command": "hello-tool | grep -qx 'hello of 1.0'", "runAsUser": user}],
+                    users=[{"name": "sandbox"}], packages=["hello-tool"], autoTerminate=True, **SMALL)
+        run = own.run(ns, "c", seconds=90)
+        assert run["status"] == "Finished", run["failureDetails"]
+
+
+def test_a67_what_was_not_asked_for_is_not_there(own, ns):
+    run = own.shell(ns, "hello-tool", **SMALL)
+    assert "hello-tool: not found" in run["failureDetails"]
+
+
+def test_a05_packages_added_by_a_deploy_count_from_the_next_start(own, ns):
+    own.capsule(ns, [], maxDuration="00:02:00", **SMALL)
+    before = own.get(own.start(ns, "c"), until="ready")
+    own.capsule(ns, [{"command": "test -e /usr/share/needs-hello && hello-tool"}], packages=["needs-hello"],
+                autoTerminate=True, **SMALL)
+    after = own.run(ns, "c", seconds=90)
+    assert after["status"] == "Finished", after
+    assert own.call("GET", f"/v1/capsule-runs/{before['id']}")["status"] == "Running"
+    own.terminate(before)
+
+
+def test_a_second_start_installs_nothing(own, ns, mirror):
+    first = install(own, ns, ["hello-tool", "needs-hello"])
+    assert first["status"] == "Finished"
+    asked, layers = len(mirror.asked), own.whole()
+    for packages in (["needs-hello", "hello-tool"], ["needs-hello", "hello-tool", "needs-hello"]):
+        again = install(own, ns, packages, "hello-tool")
+        assert again["status"] == "Finished", again
+        assert not own.built(again) and not any("installing" in w for w in own.story(again))
+    assert len(mirror.asked) == asked and own.whole() == layers
+
+
+def test_the_story_says_what_is_installed(own, ns):
+    run = install(own, ns, ["hello-tool=1.0"])
+    assert run["status"] == "Finished", run
+    assert "installing packages: hello-tool=1.0" in own.story(run) and own.built(run)
+
+
+def test_a_layer_has_owners_of_an_image_and_no_traces(own, ns):
+    run = install(own, ns, ["owners"], "test $(stat -c %u /usr/bin/owners-cap) = 65535 && "
+                                       "test $(stat -c %g /usr/share/doc) = 101 && "
+                                       "test $(/usr/bin/owners-suid) = 1000")
+    assert run["status"] == "Finished", run
+    root = next(p for d in own.whole() if (p := own.layers() / d / "root" / "usr/bin/owners-cap").exists()).parents[2]
+    assert (root / "usr/bin/owners-cap").stat().st_uid == 65535
+    for path in root.rglob("*"):
+        assert path.lstat().st_uid <= 65535 and path.lstat().st_gid <= 65535
+    for path in ("var/lib/apt/lists", "var/cache/apt", "tmp", "run/maitento-build", "usr/sbin/policy-rc.d",
+                 "etc/resolv.conf", "etc/hosts", "etc/apt", "var/log/apt"):
+        assert not (root / path).exists(), path
+    assert (own.layers().stat().st_mode & 0o777, own.layers().stat().st_uid) == (0o700, 0)
+
+
+def test_package_scripts_are_root_of_the_builder_only(own, ns):
+    run = install(own, ns, ["looks"], "grep -qx 0 /usr/share/looks-id && test ! -e /dev/sda")
+    assert run["status"] == "Finished", run
+
+
+def test_no_service_is_started_and_nothing_is_left_running(own, ns):
+    run = install(own, ns, ["service"], "test -z \"$(pgrep -x sleep)\"")
+    assert run["status"] == "Finished", run
+
+
+# ---- O-30: what cannot be installed says why ----
+
+def test_o30_a_question_has_no_one_to_answer_it(own, ns):
+    assert install(own, ns, ["asks"])["status"] == "Finished"
+
+
+def test_a30_o30_unknown_packages_are_named(own, ns):
+    text = details(own, ns, ["hello-tool", "no-such-pkg-xyz", "nor-this"])
+    assert "hello-tool, no-such-pkg-xyz, nor-this could not be installed" in text
+    assert "E: Unable to locate package no-such-pkg-xyz" in text and "package nor-this" in text
+    assert "package hello-tool" not in text
+
+
+@pytest.mark.parametrize("name", ["hello-tool-", "hello-too.", "hello-tool+", "hello"])
+def test_o30_a_name_is_a_name_and_no_pattern(own, ns, name):
+    assert f"E: Unable to locate package {name}" in details(own, ns, [name])
+
+
+def test_o30_unknown_versions_are_named(own, ns):
+    assert "Version '0.0.1' for 'hello-tool' was not found" in details(own, ns, ["hello-tool=0.0.1"])
+
+
+def test_o30_a_package_that_breaks_says_so_itself(own, ns):
+    text = details(own, ns, ["breaks"])
+    assert "dpkg: error processing package breaks" in text and "exit status 9" in text
+    assert not any("breaks" in p.name for d in own.whole() for p in (own.layers() / d).rglob("breaks*"))
+
+
+@pytest.mark.parametrize("name", ["-oX=Y", "jq;id", "Jq", "", "a", "jq jq", "jq=", "jq=$(id)", "jq/stable", "../x"])
+def test_o30_names_are_refused_at_deploy_with_their_place(own, ns, name):
+    found = own.deploy(ns, {"capsules/c.mtr": f'image = "slim"\npackages = ["sqlite3", "{name}"]\n'},
+                       expect=422)["diagnostics"]
+    assert (found[0]["file"], found[0]["line"]) == ("capsules/c.mtr", 2), found
+
+
+def test_o30_listed_twice_is_once(own, ns):
+    answer = own.deploy(ns, {"capsules/c.mtr": 'image = "slim"\nautoTerminate = true\n'
+                                               'packages = ["hello-tool", "hello-tool"]\n'})
+    assert "twice" in str(answer["warnings"])
+    assert own.run(ns, "c", seconds=90)["status"] == "Finished"
+
+
+# ---- space ----
+
+def test_image_prune_removes_what_no_run_uses(own, ns):
+    own.capsule(ns, [], name="used", packages=["hello-tool"], maxDuration="00:02:00", **SMALL)
+    used = own.get(own.start(ns, "used"), until="ready", seconds=90)
+    install(own, ns, ["needs-hello"])
+    answer = own.call("POST", "/v1/images/prune")
+    assert answer["layersRemoved"] >= 2 and answer["bytesFreed"] > 0
+    assert len(own.whole()) == 1, own.whole()
+    assert own.call("POST", "/v1/images/prune")["layersRemoved"] == 0
+    own.terminate(used)
+    own.get(used)
+    wait_for(lambda: own.call("POST", "/v1/images/prune") and own.whole() == [], "the last one goes, too")
+    run = install(own, ns, ["needs-hello"], "hello-tool")
+    assert run["status"] == "Finished" and own.built(run)
+
+
+def test_image_prune_is_for_administrators(own):
+    own.call("POST", "/v1/users", {"name": "plain"}, 201)
+    key = own.call("POST", "/v1/keys", {"name": "plain", "user": "plain"}, 201)["key"]
+    assert own.error("POST", "/v1/images/prune", headers={"Authorization": f"Bearer {key}"})[0] in (403, 404)
+
+
+# ---- at once, and with crashes ----
+
+def test_o30_ten_at_once_install_once(other, mirror):
+    ns = other.namespace()
+    other.capsule(ns, [{"command": "hello-tool"}], packages=["hello-tool"], autoTerminate=True, **SMALL)
+    mirror.asked.clear()
+    runs = []
+    threads = [threading.Thread(target=lambda: runs.append(other.run(ns, "c", seconds=120))) for _ in range(10)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert [r["status"] for r in runs] == ["Finished"] * 10, runs
+    assert len([p for p in mirror.asked if p.endswith(".deb")]) == 1
+    assert len(other.whole()) == 2  # the package lists, and the layer
+
+
+def begin(api, mirror, packages=("hello-tool",), **properties):
+    """A run whose packages are being fetched, from a mirror that answers when it is released."""
+    ns = api.namespace()
+    api.capsule(ns, [{"command": "hello-tool"}], packages=list(packages), autoTerminate=True,
+                **{"maxDuration": "00:05:00", **SMALL, **properties})
+    mirror.asked.clear()
+    mirror.hold()
+    run = api.start(ns, "c")
+    wait_for(lambda: mirror.asked, "the mirror is asked")
+    return ns, run
+
+
+@pytest.fixture()
+def held(other, mirror):
+    yield other
+    mirror.release()
+
+
+def test_o27_terminate_while_packages_are_installed(held, mirror):
+    ns, run = begin(held, mirror)
+    asked = time.monotonic()
+    held.terminate(run)
+    ended = held.get(run, seconds=20)
+    assert (ended["status"], ended["endReason"]) == ("Finished", "terminated")
+    assert time.monotonic() - asked < 10
+    mirror.release()
+    assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+
+
+def test_o30_the_time_of_the_run_counts(held, mirror):
+    _, run = begin(held, mirror, maxDuration="00:00:04")
+    ended = held.get(run, seconds=30)
+    assert (ended["status"], ended["endReason"]) == ("Error", "timeout")
+    assert "while packages were installed" in ended["failureDetails"] and "hello-tool" in ended["failureDetails"]
+
+
+def test_a_killed_runner_loses_no_build(held, mirror):
+    ns, run = begin(held, mirror)
+    os.kill(held.server.runner.pid, signal.SIGKILL)
+    held.server.runner.wait()
+    mirror.release()
+    held.server.start_runner()
+    ended = held.get(run, seconds=120)
+    assert ended["status"] == "Finished", ended
+    assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+    wait_for(lambda: not held.half(), held.half())
+
+
+def test_a_killed_builder_is_a_reason_and_the_next_start_works(held, mirror):
+    ns, run = begin(held, mirror)
+    folder = next(p for p in (held.server.dir / "state/runs").iterdir()
+                  if len(p.name) == 36 and p.name != run["id"])
+    pid = supervisor_of(folder)
+    os.kill(pid, signal.SIGKILL)
+    ended = held.get(run, seconds=60)
+    assert (ended["status"], ended["endReason"]) == ("Error", "startFailed")
+    assert "died" in ended["failureDetails"], ended
+    mirror.release()
+    assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+    wait_for(lambda: all(n.startswith("failed-") for n in held.half()), held.half())
+
+
+def supervisor_of(folder):
+    """As its journal names it: "PID START"."""
+    data = (folder / "journal").read_bytes()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace").read()
+        except OSError:
+            continue
+        if "mt-supervisor" in stat and f"{pid} {stat.rsplit(')')[-1].split()[19]}".encode() in data:
+            return int(pid)
+    raise AssertionError("no supervisor")
+
+
+def test_o30_a_mirror_that_never_answers_ends_the_start_with_a_reason(lab, tmp_path):
+    silence = repo.Silence(lab.world, PUBLIC4)
+    api = Own(lab, silence.source(), tmp_path)
+    try:
+        with api.server:
+            ns = api.namespace()
+            text = details(api, ns, ["hello-tool"], seconds=150)
+            assert "the package lists could not be read: E: " in text and silence.address in text, text
+            wait_for(lambda: all(n.startswith("failed-") for n in api.half()), api.half())
+            assert api.whole() == []
+            run = install(api, ns, ["hello-tool"], maxDuration="00:00:03")
+            assert "out of time while packages were installed" in run["failureDetails"], run
+    finally:
+        silence.close()
+
+
+@pytest.mark.parametrize("host", [PRIVATE4, "private.test"])
+def test_o30_a_mirror_that_capsules_may_not_reach_is_there_for_builders_alone(lab, repository, tmp_path, host):
+    private = repo.Mirror(repository, lab.world, PRIVATE4)
+    api = Own(lab, f"deb [trusted=yes] http://{host}:{private.port} ./\n", tmp_path)
+    try:
+        with api.server:
+            ns = api.namespace()
+            run = install(api, ns, ["hello-tool"], f"hello-tool && ! curl -sm 5 http://{PRIVATE4}:{private.port}")
+            assert run["status"] == "Finished", run
+            assert PRIVATE4 not in "".join(p.read_text() for p in api.layers().glob("*/root/etc/hosts"))
+    finally:
+        private.close()
+
+
+def test_o30_no_such_host(lab, tmp_path):
+    api = Own(lab, "deb [trusted=yes] http://no-such-host.invalid ./\n", tmp_path)
+    with api.server:
+        text = details(api, api.namespace(), ["hello-tool"], seconds=120)
+        assert "no-such-host.invalid" in text and "resolv" in text, text
+
+
+# ---- Debian's own ----
+
+@pytest.mark.skipif(not debian_is_there(), reason="needs Debian's archive")
+def test_a31_o30_packages_of_debian(api):
+    ns = api.namespace("debian")
+    api.capsule(ns, [{"command": "sqlite3 :memory: 'select 6*7' | grep -qx 42", "runAsUser": "sandbox"},
+                     {"command": "test -e /usr/share/zoneinfo/Europe/Paris"}],
+                users=[{"name": "sandbox"}], packages=["sqlite3", "tzdata"], autoTerminate=True,
+                **SMALL)
+    run = api.run(ns, "c", seconds=180)
+    assert run["status"] == "Finished", run
