@@ -31,6 +31,7 @@ struct sessions {
     unsigned live; // all but LEFT
     uint32_t next_number;
     mt_timer *timer;
+    bool armed; // once armed it is not put off: others come and go all the time
 };
 
 static void on_timer(mt_timer *timer, void *data);
@@ -80,6 +81,13 @@ static int tell_started(session *e)
 
 // --- ends ----------------------------------------------------------------------------------------
 
+static void look_later(supervisor *s)
+{
+    if (!s->sessions->armed)
+        mt_timer_in_ms(s->sessions->timer, LOOK_MS);
+    s->sessions->armed = true;
+}
+
 static void drop(supervisor *s, session *e)
 {
     for (session **at = &s->sessions->list; *at; at = &(*at)->next) {
@@ -94,10 +102,11 @@ static void drop(supervisor *s, session *e)
     free(e);
 }
 
-// Its process is gone. What a shell has left in the background stays, as that of a command does.
+// Its process is gone. What a shell has left in the background stays, as that of a command does; of
+// one that was hung up it has a moment yet.
 static void process_gone(supervisor *s, session *e)
 {
-    if (!e->term[0] || e->kill_ns)
+    if (!e->term[0])
         (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
     if (mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
         drop(s, e);
@@ -107,7 +116,7 @@ static void process_gone(supervisor *s, session *e)
     e->state = LEFT;
     e->client = NULL;
     mt_close_fd(&e->fd);
-    mt_timer_in_ms(s->sessions->timer, LOOK_MS);
+    look_later(s);
 }
 
 static void end_soon(supervisor *s, session *e, int64_t ms)
@@ -117,7 +126,7 @@ static void end_soon(supervisor *s, session *e, int64_t ms)
         drop(s, e);
     } else if (e->state != LEFT && !e->kill_ns) {
         e->kill_ns = mt_boottime_ns() + ms * 1000000;
-        mt_timer_in_ms(s->sessions->timer, MT_MIN(ms, (int64_t)LOOK_MS));
+        look_later(s);
     }
 }
 
@@ -128,22 +137,19 @@ static void on_timer(mt_timer *timer, void *data)
     int64_t now = mt_boottime_ns();
     bool again = false;
 
+    s->sessions->armed = false;
     for (session *e = s->sessions->list, *next; e; e = next) {
         next = e->next;
-        if (e->state == LEFT) {
-            if (mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
-                drop(s, e);
-                continue;
-            }
-            again = true;
-        } else if (e->kill_ns) {
-            if (now >= e->kill_ns)
-                (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
-            again = true;
+        if (e->state == LEFT && mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
+            drop(s, e);
+            continue;
         }
+        if (e->kill_ns && now >= e->kill_ns)
+            (void)mt_cgroup_kill(s->res->cgroup, MT_CGROUP_COMMAND(e->number));
+        again = again || e->state == LEFT || e->kill_ns;
     }
     if (again && s->state < SUP_ENDING)
-        mt_timer_in_ms(timer, LOOK_MS);
+        look_later(s);
 }
 
 // --- beginnings ----------------------------------------------------------------------------------

@@ -1,581 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interactive shells in a run. A shell is a session (core/run-sessions.h) with an id; each request
-// about it is a taker of its own, as all of it happens on the loop:
-//
-//   POST   …/shells               starts one
-//   GET    …/shells/{shell}/output  what its terminal shows, until it ends; one reader at a time
-//   POST   …/shells/{shell}/input   what is typed
-//   PUT    …/shells/{shell}/size
-//   GET, DELETE …/shells/{shell}
-//
-// Output that nobody reads waits in the terminal: the program that prints it waits, too. A shell
-// that nobody reads for GRACE_MS is hung up.
-#include "base/clock.h"
-#include "base/id.h"
-#include "core/run-sessions.h"
-#include "http/server.h"
+// Interactive shells in a run (server/shells.h).
 #include "server/shells.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
 
-enum {
-    SHELLS_MAX = 1024, // of the server, those that have ended among them
-    GRACE_MS = 15000,  // without a reader
-    KEPT_MS = 300000,  // what became of one that has ended can be asked for
-    AHEAD = 256 << 10, // bytes that wait for the reader, or for the terminal
-    DEFAULT_COLUMNS = 80,
-    DEFAULT_ROWS = 24,
-};
+enum { DEFAULT_COLUMNS = 80, DEFAULT_ROWS = 24 };
 
-typedef enum shell_end { NOT_ENDED, EXITED, RUN_ENDED, CLOSED, ABANDONED, BROKEN } shell_end;
-
-typedef struct request request;
-
-typedef struct shell {
-    struct shell *next;
-    mt_shells *of;
-    char id[MT_ID_TEXT], run_id[MT_ID_TEXT];
-    char user[33], term[MT_SESSION_TERM_MAX + 1];
-    uint16_t columns, rows;
-    mt_session *session; // NULL once it has ended
-    mt_timer *timer;     // the grace, then how long the end is kept
-    request *maker;      // waits for its start
-    request *reader;
-    request *writers; // may be several
-    int64_t created_us, ended_us;
-    shell_end end;
-    int exit_code;
-    char *details;
-    mt_code code;
-} shell;
-
-struct mt_shells {
-    const mt_api *api;
-    shell *list;
-    unsigned count;
-};
-
-typedef enum request_kind { MAKE, READ, TYPE, RESIZE, LOOK, LIST, CLOSE } request_kind;
-
-// One exchange about a shell.
-struct request {
-    mt_taker head;
-    request *next; // of the shell's writers
-    const mt_api *api;
-    request_kind kind;
-    mt_http_x *x;
-    shell *s; // that it belongs to: maker, reader, writer
-    char run_id[MT_ID_TEXT], id[MT_ID_TEXT];
-    char user[33], term[MT_SESSION_TERM_MAX + 1];
-    uint16_t columns, rows;
-};
-
-// ---- shells ----
-
-mt_shells *mt_shells_new(const mt_api *api)
+// user: NULL where it is not asked for.
+static int take(mt_request *req, mt_shell_request *what, const char *user, mt_err **err)
 {
-    mt_shells *shells = calloc(1, sizeof(*shells));
-
-    if (shells)
-        shells->api = api;
-    return shells;
-}
-
-static void shell_free(shell *s)
-{
-    for (shell **at = &s->of->list; *at; at = &(*at)->next) {
-        if (*at == s) {
-            *at = s->next;
-            s->of->count--;
-            break;
-        }
-    }
-    if (s->maker)
-        s->maker->s = NULL;
-    if (s->reader)
-        s->reader->s = NULL;
-    for (request *w = s->writers; w; w = w->next)
-        w->s = NULL;
-    mt_session_close(s->session);
-    mt_timer_free(s->timer);
-    free(s->details);
-    free(s);
-}
-
-void mt_shells_free(mt_shells *shells)
-{
-    while (shells && shells->list)
-        shell_free(shells->list);
-    free(shells);
-}
-
-static shell *find(const request *q)
-{
-    for (shell *s = q->api->shells->list; s; s = s->next)
-        if (mt_streq(s->id, q->id) && mt_streq(s->run_id, q->run_id))
-            return s;
-    return NULL;
-}
-
-// ---- as JSON ----
-
-static const char *end_word(shell_end end)
-{
-    static const char *const words[] = {
-        [EXITED] = "exited",       [RUN_ENDED] = "runEnded", [CLOSED] = "closed",
-        [ABANDONED] = "abandoned", [BROKEN] = "failed",
-    };
-
-    return words[end];
-}
-
-static void write_shell(mt_jw *w, const shell *s)
-{
-    mt_jw_begin_object(w);
-    mt_jw_member_text(w, "id", s->id);
-    mt_jw_member_text(w, "runId", s->run_id);
-    mt_jw_member_text(w, "user", s->user);
-    mt_jw_member_text(w, "term", s->term);
-    mt_jw_member_int(w, "columns", s->columns);
-    mt_jw_member_int(w, "rows", s->rows);
-    mt_jw_member_text(w, "status", s->end ? "Ended" : "Running");
-    if (s->end == EXITED)
-        mt_jw_member_int(w, "exitCode", s->exit_code);
-    else
-        mt_jw_member_null(w, "exitCode");
-    mt_jw_member_text(w, "endReason", s->end ? end_word(s->end) : NULL);
-    mt_jw_member_text(w, "details", s->details);
-    mt_jw_member_time(w, "dateCreated", s->created_us);
-    mt_jw_member_time(w, "dateEnded", s->ended_us);
-    mt_jw_end_object(w);
-}
-
-static const mt_http_header_line json_headers[] = {{"Content-Type", "application/json"},
-                                                   {"Cache-Control", "no-store"}};
-
-// Each ends the exchange: the request may be gone afterwards.
-static void respond_shell(mt_http_x *x, int status, const shell *s)
-{
-    _cleanup_buf_ mt_buf body = MT_BUF_INIT(65536);
-    mt_jw w;
-
-    mt_jw_init(&w, &body, 0);
-    write_shell(&w, s);
-    (void)mt_http_respond(x, status, json_headers, MT_ARRAY_SIZE(json_headers), mt_buf_str(&body),
-                          body.len);
-}
-
-static void respond_empty(mt_http_x *x)
-{
-    (void)mt_http_respond(x, 204, json_headers + 1, 1, NULL, 0);
-}
-
-static void respond_error(mt_http_x *x, mt_err *err)
-{
-    mt_answer_error(x, err);
-    (void)mt_err_free(err);
-}
-
-static void respond_missing(const request *q)
-{
-    mt_err *err = NULL;
-
-    (void)mt_fail(&err, MT_E_NOT_FOUND,
-                  "no shell '%s' in capsule run '%s': it ended a while ago, or with a restart of "
-                  "the server",
-                  q->id, q->run_id);
-    respond_error(q->x, err);
-}
-
-static void respond_ended(const request *q, const shell *s)
-{
-    mt_err *err = NULL;
-
-    (void)mt_fail(&err, s->end == RUN_ENDED ? MT_E_RUN_ENDED : MT_E_CONFLICT,
-                  "the shell has ended%s%s", s->details ? ": " : "", s->details ? s->details : "");
-    respond_error(q->x, err);
-}
-
-// ---- ends ----
-
-// Tells whoever waits for it; what has ended can be looked at for a while.
-static void ended(shell *s, shell_end end, mt_code code, const char *details)
-{
-    request *maker = s->maker, *reader = s->reader;
-
-    if (s->end)
-        return;
-    s->maker = s->reader = NULL;
-    s->end = end;
-    s->code = code;
-    s->details = details && details[0] ? strdup(details) : NULL;
-    s->ended_us = mt_now_us();
-    mt_session_close(MT_TAKE_PTR(s->session));
-    mt_timer_in_ms(s->timer, KEPT_MS);
-    // Bodies that are held back are let in, and dropped.
-    for (request *w = s->writers; w; w = w->next)
-        mt_http_resume(w->x);
-    if (reader) {
-        reader->s = NULL;
-        (void)mt_http_end(reader->x);
-    }
-    if (maker) {
-        mt_err *err = NULL;
-        mt_http_x *x = maker->x;
-
-        maker->s = NULL;
-        (void)mt_fail(&err, code ? code : MT_E_CONFLICT, "%s",
-                      details && details[0] ? details : "the shell ended before it began");
-        shell_free(s);
-        respond_error(x, err);
-    }
-}
-
-static void on_timer(mt_timer *timer, void *data)
-{
-    shell *s = data;
-
-    if (s->end)
-        shell_free(s);
-    else
-        ended(s, ABANDONED, MT_E_CONFLICT, "nobody read what it shows for 15 seconds");
-}
-
-// What is kept of those that have ended makes room for a new one, the oldest first.
-static bool make_room(mt_shells *shells)
-{
-    shell *oldest = NULL;
-
-    if (shells->count < SHELLS_MAX)
-        return true;
-    for (shell *s = shells->list; s; s = s->next)
-        if (s->end) // new ones are put first
-            oldest = s;
-    if (oldest)
-        shell_free(oldest);
-    return oldest != NULL;
-}
-
-// ---- the session ----
-
-static void on_started(void *data)
-{
-    shell *s = data;
-    request *maker = MT_TAKE_PTR(s->maker);
-
-    mt_timer_in_ms(s->timer, GRACE_MS);
-    if (!maker)
-        return;
-    maker->s = NULL;
-    respond_shell(maker->x, 201, s);
-}
-
-static void on_frame(const mt_session_frame *f, void *data)
-{
-    shell *s = data;
-    mt_session_failure failure;
-
-    if (f->type == MT_SESSION_DATA && s->reader) {
-        mt_http_x *x = s->reader->x;
-
-        if (mt_http_write(x, f->payload, f->len) < 0 || mt_http_queued(x) > AHEAD)
-            mt_session_pause(s->session, true);
-    } else if (f->type == MT_SESSION_FAILED && mt_session_get_failed(f, &failure) == 0) {
-        _cleanup_free_ char *why =
-            mt_asprintf("a terminal cannot be made in the run: %s", strerror(failure.detail));
-
-        ended(s, BROKEN, MT_E_CONFLICT, why);
-    } else {
-        ended(s, BROKEN, MT_E_UNAVAILABLE, "what answered in the run is not its terminal");
-    }
-}
-
-static void on_typed(void *data)
-{
-    shell *s = data;
-
-    for (request *w = s->writers, *next; w; w = next) {
-        next = w->next;
-        mt_http_resume(w->x);
-    }
-}
-
-static void on_over(const mt_session_over *over, void *data)
-{
-    shell *s = data;
-
-    if (over->how == MT_SESSION_EXITED) {
-        s->exit_code =
-            WIFEXITED(over->status) ? WEXITSTATUS(over->status) : 128 + WTERMSIG(over->status);
-        ended(s, EXITED, MT_E_NONE, NULL);
-    } else {
-        ended(s, over->how == MT_SESSION_RUN_ENDED ? RUN_ENDED : BROKEN, over->code,
-              over->sentence);
-    }
-}
-
-// ---- requests ----
-
-static int open_session(shell *s, mt_err **err)
-{
-    static const mt_session_events events = {on_started, on_frame, on_typed, on_over};
-    const mt_session_request what = {
-        .op = MT_SESSION_SHELL, .columns = s->columns, .rows = s->rows};
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
-
-    if (mt_session_open(s->of->api->runs, s->run_id, s->user, s->term, &events, s, &s->session,
-                        err) < 0)
-        return -1;
-    mt_session_pause(s->session, true); // until somebody reads
-    (void)mt_session_put_request(&b, &what);
-    return mt_session_send(s->session, &b) < 0 ? mt_fail_oom(err) : 0;
-}
-
-static shell *shell_new(request *q, mt_err **err)
-{
-    mt_shells *shells = q->api->shells;
-    shell *s;
-
-    if (!make_room(shells)) {
-        (void)mt_fail(err, MT_E_CAPACITY_EXCEEDED, "%d shells are open, which is the most",
-                      SHELLS_MAX);
-        return NULL;
-    }
-    s = calloc(1, sizeof(*s));
-    if (!s) {
-        (void)mt_fail_oom(err);
-        return NULL;
-    }
-    *s = (shell){.of = shells, .columns = q->columns, .rows = q->rows, .created_us = mt_now_us()};
-    mt_id_new(s->id);
-    memcpy(s->run_id, q->run_id, sizeof(s->run_id));
-    memcpy(s->user, q->user, sizeof(s->user));
-    memcpy(s->term, q->term, sizeof(s->term));
-    s->next = shells->list;
-    shells->list = s;
-    shells->count++;
-    s->timer = mt_timer_new(mt_runs_loop(q->api->runs), on_timer, s);
-    if (s->timer && open_session(s, err) == 0)
-        return s;
-    if (!s->timer)
-        (void)mt_fail_oom(err);
-    shell_free(s);
-    return NULL;
-}
-
-static void make(request *q)
-{
-    mt_err *err = NULL;
-    shell *s = shell_new(q, &err);
-
-    if (!s) {
-        respond_error(q->x, err);
-        return;
-    }
-    q->s = s;
-    s->maker = q;
-}
-
-static void on_reader_drained(mt_http_x *x, void *data)
-{
-    request *q = data;
-
-    if (q->s && q->s->session)
-        mt_session_pause(q->s->session, false);
-}
-
-// A second reader takes the place of the first: a client that comes back after its connection broke
-// need not wait until the server has noticed.
-static void begin_reading(request *q, shell *s)
-{
-    static const mt_http_header_line headers[] = {{"Content-Type", "application/octet-stream"},
-                                                  {"Cache-Control", "no-store"}};
-    request *before = MT_TAKE_PTR(s->reader);
-
-    if (before) {
-        before->s = NULL;
-        (void)mt_http_end(before->x);
-    }
-    if (mt_http_begin(q->x, 200, headers, MT_ARRAY_SIZE(headers)) < 0)
-        return;
-    mt_timer_stop(s->timer);
-    q->s = s;
-    s->reader = q;
-    mt_http_on_drained(q->x, on_reader_drained, q);
-    mt_session_pause(s->session, false);
-}
-
-static void read_output(request *q, shell *s)
-{
-    static const mt_http_header_line headers[] = {{"Content-Type", "application/octet-stream"},
-                                                  {"Cache-Control", "no-store"}};
-
-    if (s->end) // all that it showed was read, or never will be
-        (void)mt_http_respond(q->x, 200, headers, MT_ARRAY_SIZE(headers), NULL, 0);
-    else
-        begin_reading(q, s);
-}
-
-static void begin_typing(request *q, shell *s)
-{
-    q->s = s;
-    q->next = s->writers;
-    s->writers = q;
-    mt_http_resume(q->x);
-}
-
-static void resize(const request *q, shell *s)
-{
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
-
-    s->columns = q->columns;
-    s->rows = q->rows;
-    (void)mt_session_put_size(&b, q->columns, q->rows);
-    (void)mt_session_send(s->session, &b);
-    respond_empty(q->x);
-}
-
-static void respond_list(const request *q)
-{
-    _cleanup_buf_ mt_buf body = MT_BUF_INIT(4 << 20);
-    mt_jw w;
-
-    mt_jw_init(&w, &body, 0);
-    mt_jw_begin_object(&w);
-    mt_jw_key(&w, "items");
-    mt_jw_begin_array(&w);
-    for (const shell *s = q->api->shells->list; s; s = s->next)
-        if (mt_streq(s->run_id, q->run_id))
-            write_shell(&w, s);
-    mt_jw_end_array(&w);
-    mt_jw_end_object(&w);
-    (void)mt_http_respond(q->x, 200, json_headers, MT_ARRAY_SIZE(json_headers), mt_buf_str(&body),
-                          body.len);
-}
-
-static void on_begin(mt_taker *t, mt_http_x *x)
-{
-    request *q = MT_CONTAINER_OF(t, request, head);
-    shell *s = q->id[0] ? find(q) : NULL;
-    bool needs_life = q->kind == TYPE || q->kind == RESIZE;
-
-    q->x = x;
-    if (q->kind == MAKE)
-        make(q);
-    else if (q->kind == LIST)
-        respond_list(q);
-    else if (!s)
-        respond_missing(q);
-    else if (needs_life && (s->end || !s->session))
-        respond_ended(q, s);
-    else if (q->kind == READ)
-        read_output(q, s);
-    else if (q->kind == TYPE)
-        begin_typing(q, s);
-    else if (q->kind == RESIZE)
-        resize(q, s);
-    else if (q->kind == LOOK)
-        respond_shell(x, 200, s);
-    else {
-        if (!s->end)
-            ended(s, CLOSED, MT_E_CONFLICT, "it was closed");
-        respond_empty(x);
-    }
-}
-
-static void on_piece(mt_taker *t, mt_http_x *x, const void *data, size_t len)
-{
-    request *q = MT_CONTAINER_OF(t, request, head);
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 20);
-    const char *p = data;
-
-    if (!q->s || !q->s->session)
-        return;
-    while (len > 0) {
-        size_t n = MT_MIN(len, (size_t)MT_SESSION_DATA_MAX);
-
-        (void)mt_session_put_data(&b, p, n);
-        p += n;
-        len -= n;
-    }
-    if (mt_session_send(q->s->session, &b) < 0) {
-        mt_err *err = NULL;
-
-        (void)mt_fail(&err, MT_E_OOM, "the server is short of memory");
-        respond_error(x, err);
-        return;
-    }
-    if (mt_session_queued(q->s->session) > AHEAD)
-        mt_http_pause(x);
-}
-
-static void on_whole(mt_taker *t, mt_http_x *x)
-{
-    request *q = MT_CONTAINER_OF(t, request, head);
-
-    if (q->s && q->s->end)
-        respond_ended(q, q->s);
-    else if (q->s)
-        respond_empty(x);
-    else
-        respond_missing(q);
-}
-
-// A reader that leaves begins the grace; a maker that leaves takes its shell along.
-static void on_free(mt_taker *t)
-{
-    request *q = MT_CONTAINER_OF(t, request, head);
-    shell *s = q->s;
-
-    if (s && q->kind == READ && s->reader == q) {
-        s->reader = NULL;
-        if (s->session) {
-            mt_session_pause(s->session, true);
-            mt_timer_in_ms(s->timer, GRACE_MS);
-        }
-    }
-    for (request **at = s ? &s->writers : NULL; at && *at; at = &(*at)->next) {
-        if (*at == q) {
-            *at = q->next;
-            break;
-        }
-    }
-    if (s && s->maker == q) {
-        s->maker = NULL;
-        shell_free(s);
-    }
-    free(q);
-}
-
-// ---- handlers, on a worker ----
-
-static int take(mt_request *req, request_kind kind, const char *user, request **ret, mt_err **err)
-{
-    static const mt_taker_ops ops = {on_begin, on_piece, on_whole, on_free};
     _cleanup_(mt_run_done) mt_run run = {0};
-    request *q;
+    mt_str id = mt_param(req, "shell");
 
     if (access_run(req->api->store, &req->user, MT_MAY_COMMAND, mt_param_dup(req, "id"), &run,
                    err) < 0 ||
         (user && mt_check_run_user(req, &run, "user", user, err) < 0))
         return -1;
-    if (kind == MAKE && run.date_ended)
+    if (what->kind == MT_SHELL_MAKE && run.date_ended)
         return mt_fail(err, MT_E_RUN_ENDED, "capsule run '%s' has ended (%s): start another",
                        run.id, run.end_reason);
-    q = calloc(1, sizeof(*q));
-    if (!q)
-        return mt_fail_oom(err);
-    q->head.ops = &ops;
-    q->api = req->api;
-    q->kind = kind;
-    memcpy(q->run_id, run.id, sizeof(q->run_id));
-    (void)snprintf(q->id, sizeof(q->id), "%.*s",
-                   (int)MT_MIN(mt_param(req, "shell").len, (size_t)MT_ID_LEN),
-                   mt_param(req, "shell").data);
-    req->taker = &q->head;
-    *ret = q;
-    return 0;
+    (void)snprintf(what->run_id, sizeof(what->run_id), "%s", run.id);
+    (void)snprintf(what->id, sizeof(what->id), "%.*s", (int)MT_MIN(id.len, (size_t)MT_ID_LEN),
+                   id.data);
+    (void)snprintf(what->user, sizeof(what->user), "%s", user ? user : "");
+    req->taker = mt_shell_taker(req->api, what);
+    return req->taker ? 0 : mt_fail_oom(err);
+}
+
+static int take_kind(mt_request *req, mt_shell_kind kind, mt_err **err)
+{
+    return take(req, &(mt_shell_request){.kind = kind}, NULL, err);
 }
 
 static int read_side(const mt_request *req, const char *name, bool needed, uint16_t def,
@@ -595,15 +49,14 @@ static int read_side(const mt_request *req, const char *name, bool needed, uint1
 static int post_shell(mt_request *req, mt_reply *reply, mt_err **err)
 {
     mt_str user = {0}, term = {0};
-    uint16_t columns, rows;
-    request *q;
+    mt_shell_request what = {.kind = MT_SHELL_MAKE};
 
     if (mt_json_need_object(req->body, "the body", err) < 0 ||
         MT_JSON_ONLY(req->body, err, "user", "term", "columns", "rows") < 0 ||
         mt_json_opt_string(req->body, "user", &user, err) < 0 ||
         mt_json_opt_string(req->body, "term", &term, err) < 0 ||
-        read_side(req, "columns", false, DEFAULT_COLUMNS, &columns, err) < 0 ||
-        read_side(req, "rows", false, DEFAULT_ROWS, &rows, err) < 0)
+        read_side(req, "columns", false, DEFAULT_COLUMNS, &what.columns, err) < 0 ||
+        read_side(req, "rows", false, DEFAULT_ROWS, &what.rows, err) < 0)
         return -1;
     if (!user.data)
         user = MT_STR("maitento");
@@ -614,38 +67,33 @@ static int post_shell(mt_request *req, mt_reply *reply, mt_err **err)
                              "term is the name of a terminal, such as xterm-256color: letters, "
                              "digits, '+', '-', '.' and '_', at most %d",
                              MT_SESSION_TERM_MAX);
-    if (take(req, MAKE, user.data, &q, err) < 0)
-        return -1;
-    (void)snprintf(q->user, sizeof(q->user), "%s", user.data);
-    (void)snprintf(q->term, sizeof(q->term), "%s", term.data);
-    q->columns = columns;
-    q->rows = rows;
-    return 0;
+    (void)snprintf(what.term, sizeof(what.term), "%s", term.data);
+    return take(req, &what, user.data, err);
 }
 
 static int list_shells(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    return take(req, LIST, NULL, &(request *){NULL}, err);
+    return take_kind(req, MT_SHELL_LIST, err);
 }
 
 static int get_shell(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    return take(req, LOOK, NULL, &(request *){NULL}, err);
+    return take_kind(req, MT_SHELL_LOOK, err);
 }
 
 static int delete_shell(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    return take(req, CLOSE, NULL, &(request *){NULL}, err);
+    return take_kind(req, MT_SHELL_CLOSE, err);
 }
 
 static int get_output(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    return take(req, READ, NULL, &(request *){NULL}, err);
+    return take_kind(req, MT_SHELL_READ, err);
 }
 
 static int begin_input(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    return take(req, TYPE, NULL, &(request *){NULL}, err);
+    return take_kind(req, MT_SHELL_TYPE, err);
 }
 
 static int post_input(mt_request *req, mt_reply *reply, mt_err **err)
@@ -655,17 +103,14 @@ static int post_input(mt_request *req, mt_reply *reply, mt_err **err)
 
 static int put_size(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    uint16_t columns, rows;
-    request *q;
+    mt_shell_request what = {.kind = MT_SHELL_RESIZE};
 
     if (mt_json_need_object(req->body, "the body", err) < 0 ||
         MT_JSON_ONLY(req->body, err, "columns", "rows") < 0 ||
-        read_side(req, "columns", true, 0, &columns, err) < 0 ||
-        read_side(req, "rows", true, 0, &rows, err) < 0 || take(req, RESIZE, NULL, &q, err) < 0)
+        read_side(req, "columns", true, 0, &what.columns, err) < 0 ||
+        read_side(req, "rows", true, 0, &what.rows, err) < 0)
         return -1;
-    q->columns = columns;
-    q->rows = rows;
-    return 0;
+    return take(req, &what, NULL, err);
 }
 
 const mt_route mt_routes_shells[] = {

@@ -38,6 +38,12 @@ def test_files_are_the_services(runner):
     link.close()
     stopped(runner, run_id)
     assert mtcommands.output(runner, run_id, made) == b"out\n"  # kept
+    runner.sweep(run_id, forget="outputs")
+    deadline = time.monotonic() + 30
+    while folder.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert runner.wait(run_id, "closed")  # the journal stays
     runner.sweep(run_id, forget=True)
     deadline = time.monotonic() + 10
     while runner.folder(run_id).exists():
