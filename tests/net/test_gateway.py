@@ -3,7 +3,9 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import mtserver
@@ -223,6 +225,28 @@ def test_a_pasta_that_does_not_work_is_told_of(lab, tmp_path):
         broken.unlink()
         broken.symlink_to(shutil.which("pasta"))
         until(lambda: api.shell(ns, "true")["status"] == "Finished", "it is tried again")
+
+
+def test_a_holder_of_another_version_is_left_alone(lab):
+    running = lab.server()
+    Path("/run/maitento-ids").mkdir(mode=0o700, exist_ok=True)
+    path = f"/run/maitento-ids/gateway-{running.instance}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        other.bind(path)
+        other.listen(4)
+        other.settimeout(60)
+        starting = threading.Thread(target=running.start)
+        starting.start()
+        connection, _ = other.accept()
+        connection.send(b"\xff" * 824)  # as large as ours, and as another's
+        try:
+            starting.join()
+            api = Api(running)
+            assert works(Machine(api, api.namespace("net")))
+            assert connection.recv(824) == b"" and "another version holds" in running.said("mt-runner")
+        finally:
+            connection.close()
+            running.stop()
 
 
 def test_purge_ends_all_of_it(lab):
