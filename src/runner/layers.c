@@ -364,7 +364,7 @@ void layers_measured(runner *r, const char *digest, uint64_t bytes)
     if (b)
         b->asked_ns = 0;
     if (b && b->run_id[0] && bytes > BUILD_DISK * MIB)
-        stop(r, b, "they need more than 8 GiB of disk");
+        stop(r, b, "more than 8 GiB of disk would be needed");
 }
 
 // One question at a time: the janitor has runs to clean, too. One that died answers none.
