@@ -125,6 +125,10 @@ char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
 // One line of standard input, without its end and on a terminal without echo, after prompt. ret is
 // a MT_BUF_SECRET_INIT one; its maximum is the longest line.
 int cli_ask_hidden(cli *c, const char *prompt, mt_buf *ret, mt_err **err);
+// A moment, "2027-01-31T00:00:00Z", or a duration from now: direction 1 ahead, -1 back.
+// Microseconds.
+int cli_moment(cli *c, const char *option, const char *text, int direction, int64_t *ret,
+               mt_err **err);
 
 // --- settings ---
 

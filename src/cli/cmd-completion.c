@@ -298,7 +298,7 @@ static const struct {
     {"NAME", "capsule-", offer_capsules},
     {"NAME", "secret-", offer_secrets},
     {"NAME", "user-", offer_users},
-    {"ID", "key-", offer_keys},
+    {"ID|NAME", "key-", offer_keys},
     {"PATH", "cat", offer_all_paths},
     {"PATH", "", offer_vfs_paths},
     {"FROM", "", offer_all_paths},

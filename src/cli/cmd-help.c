@@ -93,6 +93,7 @@ static int run_help(cli *c, mt_err **err)
     const cli_command *k = name ? cli_command_find(name) : NULL;
 
     if (name && !k) {
+        c->command = NULL; // "mt help" lists them
         nearest = cli_command_nearest(name);
         if (nearest)
             return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name,

@@ -235,7 +235,7 @@ static int run_terminate(cli *c, mt_err **err)
 
         if (api_run_id(c, cli_arg(c, i), &id, err) < 0)
             return -1;
-        path = api_path("/v1/capsule-runs/%s/terminate", id);
+        path = api_path("/v1/capsule-runs/%s/terminate?wait=10", id); // it is a matter of moments
         if (api_post_patiently(c, path, NULL, NULL, &run, err) < 0)
             return -1;
         cli_note(c, "run %s: %s%s%s", id, cli_text(run, "status"),

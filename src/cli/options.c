@@ -337,24 +337,52 @@ int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err)
     return 0;
 }
 
-char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
+// "90s", "5m", "2h", "1d"; one that mt_duration_parse() takes as well.
+static bool read_duration(const char *text, int64_t *ret_ms)
 {
     static const char units[] = "smhd";
     static const int64_t unit_ms[] = {1000, 60000, 3600000, 86400000};
     size_t len = strlen(text);
     const char *unit = len > 1 ? strchr(units, text[len - 1]) : NULL;
-    char out[MT_DURATION_TEXT];
-    int64_t ms;
     uint64_t n;
 
-    if (mt_duration_parse(mt_str_of(text), &ms))
+    if (mt_duration_parse(mt_str_of(text), ret_ms))
+        return true;
+    if (!unit || !*unit || !mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) || n == 0 ||
+        (int64_t)n * unit_ms[unit - units] >= (int64_t)9999 * 3600000)
+        return false;
+    *ret_ms = (int64_t)n * unit_ms[unit - units];
+    return true;
+}
+
+char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
+{
+    char out[MT_DURATION_TEXT];
+    int64_t ms;
+
+    if (mt_duration_parse(mt_str_of(text), &ms)) // as it was written
         return xstrdup(text);
-    if (unit && *unit && mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) && n > 0 &&
-        (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
-        return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
+    if (read_duration(text, &ms))
+        return xstrdup(mt_duration_format(ms, out));
     (void)cli_usage(c, err,
                     "%s%s%s'%.40s' is no duration above zero and below 9999 hours: write "
                     "\"hh:mm:ss\", 90s, 5m, 2h or 1d",
                     option ? "--" : "", option ? option : "", option ? " " : "", text);
     return NULL;
+}
+
+int cli_moment(cli *c, const char *option, const char *text, int direction, int64_t *ret,
+               mt_err **err)
+{
+    int64_t ms;
+
+    if (mt_time_parse(mt_str_of(text), ret))
+        return 0;
+    if (!read_duration(text, &ms))
+        return cli_usage(c, err,
+                         "--%s '%.40s' is neither a moment (2027-01-31T00:00:00Z) nor a duration "
+                         "(\"hh:mm:ss\", 90s, 5m, 2h, 30d)",
+                         option, text);
+    *ret = mt_now_us() + direction * ms * 1000;
+    return 0;
 }

@@ -228,6 +228,7 @@ static int start_as_root(daemon_state *d, mt_err **err)
         return -1;
     d->api.limits = d->config.limits;
     d->api.instance = d->config.instance;
+    d->api.state = d->config.state;
     d->api.service_uid = (uint32_t)d->config.service_uid;
     d->api.service_gid = (uint32_t)d->config.service_gid;
     d->api.max_live_runs = d->config.max_live_runs;
