@@ -52,9 +52,9 @@ static char *home_of(cli *c, const vfs_path *p, mt_err **err)
 
 static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
 {
-    const char *name = word + strlen("run:"), *colon = strchr(name, ':');
+    size_t len = strlen(word), prefix = strlen("run:");
+    const char *name = word + prefix, *colon = memchr(name, ':', len - prefix);
     _cleanup_free_ char *run = NULL, *home = NULL, *whole = NULL;
-    size_t len = strlen(word);
 
     if (!colon || colon == name)
         return cli_usage(c, err, "'%.200s' names no file of a run: write run:RUN:/PATH", word);
