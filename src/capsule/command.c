@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "capsule/exec.h"
+#include "capsule/plan-parts.h"
 #include "capsule/protocol.h"
 
 #include <errno.h>
@@ -28,54 +29,6 @@ static int check_text(const mt_command *c, mt_err **err)
     return mt_exec_check(text, c->argument_count, err);
 }
 
-static int check_arguments(const mt_command *c, mt_err **err)
-{
-    size_t total = 0;
-
-    if (c->argument_count > MT_PLAN_ARGUMENTS_MAX)
-        return mt_fail_field(err, MT_E_TOO_LARGE, "arguments",
-                             "the command has more than 10,000 arguments: put them in a file");
-    for (uint32_t i = 0; i < c->argument_count; i++) {
-        size_t len = strlen(c->arguments[i]);
-
-        total += len + 1;
-        if (len > MT_PLAN_ARGUMENT_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "arguments",
-                                 "argument %u is longer than 131,071 bytes, the kernel's limit: "
-                                 "put the data in a file",
-                                 i + 1);
-        if (total > MT_PLAN_ARGUMENT_BYTES_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "arguments",
-                                 "the arguments are over 2 MiB in all at argument %u: put the data "
-                                 "in a file",
-                                 i + 1);
-    }
-    return 0;
-}
-
-static int check_environment(const mt_command *c, mt_err **err)
-{
-    size_t total = 0;
-
-    if (c->environment_count > MT_PLAN_ENV_MAX)
-        return bad(err, "environment", "has more than 1,024 entries");
-    for (uint32_t i = 0; i < c->environment_count; i++) {
-        mt_str key = mt_str_of(c->environment[i].key);
-        size_t size = key.len + 2 + strlen(c->environment[i].value);
-
-        if (!mt_is_env_key(key))
-            return bad(err, "environment",
-                       "has a name that is not of the form [A-Za-z_][A-Za-z0-9_]*");
-        total += size;
-        if (size > MT_PLAN_ENV_ENTRY_MAX || total > MT_PLAN_ENV_BYTES_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "environment",
-                                 "environment of the command is too large at '%.64s': at most "
-                                 "131,071 bytes an entry and 1 MiB in all",
-                                 key.data);
-    }
-    return 0;
-}
-
 static int check_folder(const mt_command *c, mt_err **err)
 {
     if (!c->working_directory)
@@ -90,7 +43,10 @@ static int check_folder(const mt_command *c, mt_err **err)
 
 int mt_command_validate(const mt_command *c, mt_err **err)
 {
-    if (check_text(c, err) < 0 || check_arguments(c, err) < 0 || check_environment(c, err) < 0 ||
+    if (check_text(c, err) < 0 ||
+        mt_parts_check_arguments(c->arguments, c->argument_count, "arguments", "the command", err) <
+            0 ||
+        mt_parts_check_environment(c->environment, c->environment_count, "the command", err) < 0 ||
         check_folder(c, err) < 0)
         return -1;
     if (!mt_is_user_name(mt_str_of(c->user)))
@@ -110,18 +66,12 @@ static void put_command(mt_buf *b, const mt_command *c)
     mt_wire_put_u16(b, COMMAND_VERSION);
     mt_wire_put_text(b, c->id);
     mt_wire_put_text(b, c->command);
-    mt_wire_put_u32(b, c->argument_count);
-    for (uint32_t i = 0; i < c->argument_count; i++)
-        mt_wire_put_text(b, c->arguments[i]);
+    mt_parts_put_texts(b, c->arguments, c->argument_count);
     mt_wire_put_text(b, c->user);
     mt_wire_put_bool(b, c->async);
     mt_wire_put_i64(b, c->max_duration_ms);
     mt_wire_put_text(b, c->working_directory); // empty: none
-    mt_wire_put_u32(b, c->environment_count);
-    for (uint32_t i = 0; i < c->environment_count; i++) {
-        mt_wire_put_text(b, c->environment[i].key);
-        mt_wire_put_text(b, c->environment[i].value);
-    }
+    mt_parts_put_environment(b, c->environment, c->environment_count);
     mt_wire_put_str(b, c->input);
 }
 
@@ -141,51 +91,7 @@ int mt_command_encode(const mt_command *c, mt_buf *b, mt_err **err)
     return 0;
 }
 
-typedef struct decoder {
-    mt_wire_reader r;
-    mt_arena *arena;
-} decoder;
-
-static const char *text(decoder *d, size_t max)
-{
-    return mt_wire_get_text(&d->r, max, d->arena);
-}
-
-// Zeroed room for a list; a fault when the arena is full.
-static void *room(decoder *d, uint32_t count, size_t size)
-{
-    void *p = mt_arena_alloc(d->arena, (count ? count : 1) * size);
-
-    if (!p)
-        mt_wire_fail(&d->r);
-    return p;
-}
-
-static void get_arguments(decoder *d, mt_command *c)
-{
-    uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_ARGUMENTS_MAX, 4);
-    const char **list = room(d, count, sizeof(*list));
-
-    for (uint32_t i = 0; list && i < count; i++)
-        list[i] = text(d, MT_PLAN_ARGUMENT_MAX);
-    c->arguments = list;
-    c->argument_count = list ? count : 0;
-}
-
-static void get_environment(decoder *d, mt_command *c)
-{
-    uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_ENV_MAX, 8);
-    mt_plan_env *list = room(d, count, sizeof(*list));
-
-    for (uint32_t i = 0; list && i < count; i++) {
-        list[i].key = text(d, 256);
-        list[i].value = text(d, MT_PLAN_ENV_ENTRY_MAX);
-    }
-    c->environment = list;
-    c->environment_count = list ? count : 0;
-}
-
-static void get_input(decoder *d, mt_command *c)
+static void get_input(mt_decoder *d, mt_command *c)
 {
     mt_str bytes = mt_wire_get_bytes(&d->r, MT_COMMAND_STDIN_MAX);
 
@@ -196,29 +102,30 @@ static void get_input(decoder *d, mt_command *c)
         mt_wire_fail(&d->r);
 }
 
-static void get_command(decoder *d, mt_command *c)
+static void get_command(mt_decoder *d, mt_command *c)
 {
     if (mt_wire_get_u16(&d->r) != COMMAND_VERSION) {
         mt_wire_fail(&d->r);
         return;
     }
-    c->id = text(d, 64);
-    c->command = text(d, MT_PLAN_COMMAND_MAX);
-    get_arguments(d, c);
-    c->user = text(d, 256);
+    c->id = mt_decoder_text(d, 64);
+    c->command = mt_decoder_text(d, MT_PLAN_COMMAND_MAX);
+    c->arguments =
+        mt_decoder_texts(d, MT_PLAN_ARGUMENTS_MAX, MT_PLAN_ARGUMENT_MAX, &c->argument_count);
+    c->user = mt_decoder_text(d, 256);
     c->async = mt_wire_get_bool(&d->r);
     c->max_duration_ms = mt_wire_get_i64(&d->r);
-    c->working_directory = text(d, FOLDER_MAX);
+    c->working_directory = mt_decoder_text(d, FOLDER_MAX);
     if (c->working_directory[0] == '\0')
         c->working_directory = NULL;
-    get_environment(d, c);
+    c->environment = mt_decoder_environment(d, &c->environment_count);
     get_input(d, c);
 }
 
 int mt_command_decode(const void *data, size_t len, mt_command **ret, mt_err **err)
 {
     // As for a plan: texts are copied once, lists cost at most 16 bytes for each 4 that were read.
-    decoder d = {.r = mt_wire_reader_of(data, len)};
+    mt_decoder d = {.r = mt_wire_reader_of(data, len)};
     mt_command *c;
 
     if (len > MT_FRAME_EXEC_MAX)

@@ -11,7 +11,8 @@ static void read_all(const mt_frame *f)
     char id[37];
     mt_code code;
     mt_str text;
-    bool forget;
+    mt_forget forget = MT_FORGET_NOTHING;
+    bool on;
     uint32_t layers;
     uint64_t seq;
     int64_t ms, ns;
@@ -28,7 +29,7 @@ static void read_all(const mt_frame *f)
     (void)mt_get_cancel(f, id, &text);
     (void)mt_get_extend(f, &ms, &ns);
     (void)mt_get_api(f, &base);
-    (void)mt_get_hold(f, &forget);
+    (void)mt_get_hold(f, &on);
     (void)mt_get_usage(f, &usage);
     (void)mt_get_disk_full(f, &text);
 }

@@ -2,7 +2,10 @@
 #include "capsule/plan.h"
 
 #include "base/id.h"
+#include "capsule/plan-parts.h"
+
 #include <errno.h>
+#include <stdio.h>
 
 enum { PLAN_VERSION = 1 };
 
@@ -132,29 +135,6 @@ static int check_users(const mt_plan *p, mt_err **err)
     return 0;
 }
 
-static int check_environment(const mt_plan *p, mt_err **err)
-{
-    size_t total = 0;
-
-    if (p->environment_count > MT_PLAN_ENV_MAX)
-        return bad(err, "environment", "has more than 1,024 entries");
-    for (uint32_t i = 0; i < p->environment_count; i++) {
-        mt_str key = mt_str_of(p->environment[i].key);
-        size_t size = key.len + 2 + strlen(p->environment[i].value);
-
-        if (!mt_is_env_key(key))
-            return bad(err, "environment",
-                       "has a name that is not of the form [A-Za-z_][A-Za-z0-9_]*");
-        total += size;
-        if (size > MT_PLAN_ENV_ENTRY_MAX || total > MT_PLAN_ENV_BYTES_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "environment",
-                                 "the plan's environment is too large at '%.64s': at most 131,071 "
-                                 "bytes an entry and 1 MiB in all",
-                                 key.data);
-    }
-    return 0;
-}
-
 static bool user_known(const mt_plan *p, const char *user)
 {
     if (mt_streq(user, "root") || mt_streq(user, "maitento"))
@@ -165,34 +145,11 @@ static bool user_known(const mt_plan *p, const char *user)
     return false;
 }
 
-static int check_arguments(const mt_plan_command *c, uint32_t number, mt_err **err)
-{
-    size_t total = 0;
-
-    if (c->argument_count > MT_PLAN_ARGUMENTS_MAX)
-        return mt_fail_field(err, MT_E_TOO_LARGE, "startup",
-                             "startup command %u has more than 10,000 arguments", number);
-    for (uint32_t i = 0; i < c->argument_count; i++) {
-        size_t len = strlen(c->arguments[i]);
-
-        total += len + 1;
-        if (len > MT_PLAN_ARGUMENT_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "startup",
-                                 "argument %u of startup command %u is longer than 131,071 bytes",
-                                 i + 1, number);
-        if (total > MT_PLAN_ARGUMENT_BYTES_MAX)
-            return mt_fail_field(err, MT_E_TOO_LARGE, "startup",
-                                 "the arguments of startup command %u are over 2 MiB in all at "
-                                 "argument %u",
-                                 number, i + 1);
-    }
-    return 0;
-}
-
 static int check_command(const mt_plan *p, uint32_t i, mt_err **err)
 {
     const mt_plan_command *c = &p->startup[i];
     size_t len = strlen(c->command);
+    char whose[32];
 
     if (len == 0)
         return mt_fail_field(err, MT_E_BAD_FIELD, "startup", "startup command %u is empty", i + 1);
@@ -207,7 +164,8 @@ static int check_command(const mt_plan *p, uint32_t i, mt_err **err)
     if (c->max_duration_ms < 0 || c->max_duration_ms > MT_DURATION_MS_MAX)
         return mt_fail_field(err, MT_E_BAD_FIELD, "startup",
                              "maxDuration of startup command %u is out of its range", i + 1);
-    return check_arguments(c, i + 1, err);
+    (void)snprintf(whose, sizeof(whose), "startup command %u", i + 1);
+    return mt_parts_check_arguments(c->arguments, c->argument_count, "startup", whose, err);
 }
 
 static int check_limits(const mt_plan *p, mt_err **err)
@@ -232,7 +190,8 @@ static int check_limits(const mt_plan *p, mt_err **err)
 int mt_plan_validate(const mt_plan *p, mt_err **err)
 {
     if (check_names(p, err) < 0 || check_packages(p, err) < 0 || check_mounts(p, err) < 0 ||
-        check_secrets(p, err) < 0 || check_users(p, err) < 0 || check_environment(p, err) < 0 ||
+        check_secrets(p, err) < 0 || check_users(p, err) < 0 ||
+        mt_parts_check_environment(p->environment, p->environment_count, "the plan", err) < 0 ||
         check_limits(p, err) < 0)
         return -1;
     if (p->startup_count > MT_PLAN_STARTUP_MAX)
@@ -243,17 +202,10 @@ int mt_plan_validate(const mt_plan *p, mt_err **err)
     return 0;
 }
 
-static void put_list(mt_buf *b, const char *const *list, uint32_t count)
-{
-    mt_wire_put_u32(b, count);
-    for (uint32_t i = 0; i < count; i++)
-        mt_wire_put_text(b, list[i]);
-}
-
 static void put_command(mt_buf *b, const mt_plan_command *c)
 {
     mt_wire_put_text(b, c->command);
-    put_list(b, c->arguments, c->argument_count);
+    mt_parts_put_texts(b, c->arguments, c->argument_count);
     mt_wire_put_text(b, c->user);
     mt_wire_put_bool(b, c->wait);
     mt_wire_put_i64(b, c->max_duration_ms);
@@ -266,18 +218,14 @@ static void put_plan(mt_buf *b, const mt_plan *p)
     mt_wire_put_text(b, p->namespace_name);
     mt_wire_put_text(b, p->capsule_name);
     mt_wire_put_text(b, p->image_digest);
-    put_list(b, p->packages, p->package_count);
+    mt_parts_put_texts(b, p->packages, p->package_count);
     mt_wire_put_u32(b, p->mount_count);
     for (uint32_t i = 0; i < p->mount_count; i++) {
         mt_wire_put_text(b, p->mounts[i].vfs_id);
         mt_wire_put_text(b, p->mounts[i].mount_name);
     }
-    put_list(b, p->users, p->user_count);
-    mt_wire_put_u32(b, p->environment_count);
-    for (uint32_t i = 0; i < p->environment_count; i++) {
-        mt_wire_put_text(b, p->environment[i].key);
-        mt_wire_put_text(b, p->environment[i].value);
-    }
+    mt_parts_put_texts(b, p->users, p->user_count);
+    mt_parts_put_environment(b, p->environment, p->environment_count);
     mt_wire_put_u32(b, p->startup_count);
     for (uint32_t i = 0; i < p->startup_count; i++)
         put_command(b, &p->startup[i]);
@@ -313,75 +261,31 @@ int mt_plan_encode(const mt_plan *plan, mt_buf *b, mt_err **err)
     return 0;
 }
 
-typedef struct decoder {
-    mt_wire_reader r;
-    mt_arena *arena;
-} decoder;
-
-static const char *text(decoder *d, size_t max)
-{
-    return mt_wire_get_text(&d->r, max, d->arena);
-}
-
-// Zeroed room for a list; a fault when the arena is full.
-static void *room(decoder *d, uint32_t count, size_t size)
-{
-    void *p = mt_arena_alloc(d->arena, (count ? count : 1) * size);
-
-    if (!p)
-        mt_wire_fail(&d->r);
-    return p;
-}
-
-static const char *const *text_list(decoder *d, uint32_t max, size_t each, uint32_t *ret_count)
-{
-    uint32_t count = mt_wire_get_count(&d->r, max, 4);
-    const char **list = room(d, count, sizeof(*list));
-
-    for (uint32_t i = 0; list && i < count; i++)
-        list[i] = text(d, each);
-    *ret_count = list ? count : 0;
-    return list;
-}
-
-static void get_mounts(decoder *d, mt_plan *p)
+static void get_mounts(mt_decoder *d, mt_plan *p)
 {
     uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_MOUNTS_MAX, 8);
-    mt_plan_mount *list = room(d, count, sizeof(*list));
+    mt_plan_mount *list = mt_decoder_room(d, count, sizeof(*list));
 
     for (uint32_t i = 0; list && i < count; i++) {
-        list[i].vfs_id = text(d, 64);
-        list[i].mount_name = text(d, 256);
+        list[i].vfs_id = mt_decoder_text(d, 64);
+        list[i].mount_name = mt_decoder_text(d, 256);
     }
     p->mounts = list;
     p->mount_count = list ? count : 0;
 }
 
-static void get_environment(decoder *d, mt_plan *p)
-{
-    uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_ENV_MAX, 8);
-    mt_plan_env *list = room(d, count, sizeof(*list));
-
-    for (uint32_t i = 0; list && i < count; i++) {
-        list[i].key = text(d, 256);
-        list[i].value = text(d, MT_PLAN_ENV_ENTRY_MAX);
-    }
-    p->environment = list;
-    p->environment_count = list ? count : 0;
-}
-
-static void get_startup(decoder *d, mt_plan *p)
+static void get_startup(mt_decoder *d, mt_plan *p)
 {
     uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_STARTUP_MAX, 21);
-    mt_plan_command *list = room(d, count, sizeof(*list));
+    mt_plan_command *list = mt_decoder_room(d, count, sizeof(*list));
 
     for (uint32_t i = 0; list && i < count; i++) {
         mt_plan_command *c = &list[i];
 
-        c->command = text(d, MT_PLAN_COMMAND_MAX);
+        c->command = mt_decoder_text(d, MT_PLAN_COMMAND_MAX);
         c->arguments =
-            text_list(d, MT_PLAN_ARGUMENTS_MAX, MT_PLAN_ARGUMENT_MAX, &c->argument_count);
-        c->user = text(d, 256);
+            mt_decoder_texts(d, MT_PLAN_ARGUMENTS_MAX, MT_PLAN_ARGUMENT_MAX, &c->argument_count);
+        c->user = mt_decoder_text(d, 256);
         c->wait = mt_wire_get_bool(&d->r);
         c->max_duration_ms = mt_wire_get_i64(&d->r);
     }
@@ -389,19 +293,19 @@ static void get_startup(decoder *d, mt_plan *p)
     p->startup_count = list ? count : 0;
 }
 
-static void get_secrets(decoder *d, mt_plan *p)
+static void get_secrets(mt_decoder *d, mt_plan *p)
 {
     uint32_t count = mt_wire_get_count(&d->r, MT_PLAN_SECRETS_MAX, 8);
-    mt_plan_secret *list = room(d, count, sizeof(*list));
+    mt_plan_secret *list = mt_decoder_room(d, count, sizeof(*list));
 
     p->secrets = list;
     for (uint32_t i = 0; list && i < count; i++) {
         mt_str value;
         char *copy;
 
-        list[i].mount_name = text(d, 256);
+        list[i].mount_name = mt_decoder_text(d, 256);
         value = mt_wire_get_bytes(&d->r, MT_PLAN_SECRET_MAX);
-        copy = room(d, 1, value.len + 1);
+        copy = mt_decoder_room(d, 1, value.len + 1);
         if (copy && value.len)
             memcpy(copy, value.data, value.len);
         list[i].value = (mt_str){copy ? copy : "", copy ? value.len : 0};
@@ -409,18 +313,18 @@ static void get_secrets(decoder *d, mt_plan *p)
     }
 }
 
-static void get_plan(decoder *d, mt_plan *p)
+static void get_plan(mt_decoder *d, mt_plan *p)
 {
     if (mt_wire_get_u16(&d->r) != PLAN_VERSION)
         mt_wire_fail(&d->r);
-    p->run_id = text(d, 64);
-    p->namespace_name = text(d, 256);
-    p->capsule_name = text(d, 256);
-    p->image_digest = text(d, 64);
-    p->packages = text_list(d, MT_PLAN_PACKAGES_MAX, MT_PLAN_PACKAGE_MAX, &p->package_count);
+    p->run_id = mt_decoder_text(d, 64);
+    p->namespace_name = mt_decoder_text(d, 256);
+    p->capsule_name = mt_decoder_text(d, 256);
+    p->image_digest = mt_decoder_text(d, 64);
+    p->packages = mt_decoder_texts(d, MT_PLAN_PACKAGES_MAX, MT_PLAN_PACKAGE_MAX, &p->package_count);
     get_mounts(d, p);
-    p->users = text_list(d, MT_PLAN_USERS_MAX, 64, &p->user_count);
-    get_environment(d, p);
+    p->users = mt_decoder_texts(d, MT_PLAN_USERS_MAX, 64, &p->user_count);
+    p->environment = mt_decoder_environment(d, &p->environment_count);
     get_startup(d, p);
     p->auto_terminate = mt_wire_get_bool(&d->r);
     p->max_duration_ms = mt_wire_get_i64(&d->r);
@@ -430,7 +334,7 @@ static void get_plan(decoder *d, mt_plan *p)
     p->limits.pids = mt_wire_get_u32(&d->r);
     p->limits.disk_bytes = mt_wire_get_u64(&d->r);
     p->network = (mt_network)mt_wire_get_u8(&d->r);
-    p->hostname = text(d, 64);
+    p->hostname = mt_decoder_text(d, 64);
     get_secrets(d, p);
 }
 
@@ -438,7 +342,7 @@ int mt_plan_decode(const void *data, size_t len, mt_plan **ret, mt_err **err)
 {
     // Texts are copied once; lists cost at most 16 bytes for each 4 that were read, and each text's
     // rounding as much again.
-    decoder d = {.r = mt_wire_reader_of(data, len)};
+    mt_decoder d = {.r = mt_wire_reader_of(data, len)};
     mt_plan *p;
 
     if (len > MT_PLAN_BYTES_MAX)

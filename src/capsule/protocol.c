@@ -115,12 +115,12 @@ int mt_put_started(mt_buf *b, uint32_t tag, const char *run_id)
     return put_text_frame(b, MT_FRAME_STARTED, tag, run_id);
 }
 
-int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget)
+int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, mt_forget forget)
 {
     size_t start = frame_begin(b, MT_FRAME_SWEEP, tag);
 
     mt_wire_put_text(b, run_id);
-    mt_wire_put_bool(b, forget);
+    mt_wire_put_u8(b, (uint8_t)forget);
     return frame_end(b, start);
 }
 
@@ -385,13 +385,17 @@ int mt_get_failed(const mt_frame *f, mt_code *ret_code, mt_str *ret_sentence)
     return 0;
 }
 
-int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget)
+int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget)
 {
     mt_wire_reader r = payload(f);
+    uint8_t forget;
 
     take_id(&r, ret_run_id);
-    *ret_forget = mt_wire_get_bool(&r);
-    return verdict(&r);
+    forget = mt_wire_get_u8(&r);
+    if (verdict(&r) < 0 || forget > MT_FORGET_OUTPUTS)
+        return -EBADMSG;
+    *ret_forget = (mt_forget)forget;
+    return 0;
 }
 
 int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes)

@@ -7,7 +7,9 @@
 //       HELLO ->            INFO     (mt_info)
 //       START plan ->       STARTED  run id
 //                           FAILED   code, sentence
-//       SWEEP run id, forget -> SWEPT run id | FAILED      forget: its folder is removed, too
+//       SWEEP run id, forget -> SWEPT run id | FAILED      forget (mt_forget): its folder or what
+//                                                          its commands printed is removed, too,
+//                                                          soon after: ask again while it is there
 //       PRUNE ->            PRUNED   layers, bytes         layers that nobody uses are removed
 //       unasked:            GONE     run id
 //     A reply carries the tag of its request; unasked frames carry 0. Requests may be sent without
@@ -86,6 +88,13 @@ typedef enum mt_frame_type {
     MT_FRAME_API = 56, // brings one descriptor
 } mt_frame_type;
 
+// What a sweep removes of the folder of a run that is closed.
+typedef enum mt_forget {
+    MT_FORGET_NOTHING = 0,
+    MT_FORGET_ALL = 1,
+    MT_FORGET_OUTPUTS = 2,
+} mt_forget;
+
 typedef struct mt_frame {
     mt_frame_type type;
     uint32_t tag;
@@ -140,7 +149,7 @@ int mt_put_info(mt_buf *b, uint32_t tag, const mt_info *info);
 int mt_put_start(mt_buf *b, uint32_t tag, mt_str encoded_plan); // payload: the plan itself
 int mt_put_started(mt_buf *b, uint32_t tag, const char *run_id);
 int mt_put_failed(mt_buf *b, uint32_t tag, mt_code code, const char *sentence);
-int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, bool forget);
+int mt_put_sweep(mt_buf *b, uint32_t tag, const char *run_id, mt_forget forget);
 int mt_put_swept(mt_buf *b, uint32_t tag, const char *run_id);
 int mt_put_gone(mt_buf *b, const char *run_id);
 int mt_put_prune(mt_buf *b, uint32_t tag);
@@ -172,7 +181,7 @@ int mt_get_info(const mt_frame *f, mt_info *ret, mt_arena *arena);
 int mt_get_run_id(const mt_frame *f, char ret[37]); // STARTED, SWEPT, GONE
 int mt_get_failed(const mt_frame *f, mt_code *ret_code,
                   mt_str *ret_sentence); // SESSION_FAILED, too
-int mt_get_sweep(const mt_frame *f, char ret_run_id[37], bool *ret_forget);
+int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget);
 int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -268,6 +269,77 @@ static void test_spare(mt_cgroups *cgs, const mt_plan_limits *limits)
     CHECK_INT(mt_cgroups_sweep(cgs, "spare-0a-1", in_ms(5000)), 0);
 }
 
+// Tries to get all of them; leaves with the number of those that it has.
+static void count_cpus(int fd)
+{
+    cpu_set_t set;
+
+    memset(&set, 0xff, sizeof(set));
+    (void)sched_setaffinity(0, sizeof(set), &set);
+    (void)!write(fd, "x", 1);
+    _exit(sched_getaffinity(0, sizeof(set), &set) < 0 ? 99 : CPU_COUNT(&set));
+}
+
+static void test_cpus(mt_cgroups *cgs, const mt_plan_limits *limits)
+{
+    uint64_t load[MT_CPUS_MAX] = {0};
+    mt_cpus all, one, found;
+    mt_cgroup *g = NULL, *again = NULL;
+    char id[MT_ID_TEXT];
+    int status;
+
+    if (mt_cgroups_cpus(cgs, &all) == 0) {
+        SKIP("no cpuset controller here");
+        return;
+    }
+    mt_id_new(id);
+    mt_cpus_least(&all, load, 1, &one);
+    CHECK_INT(mt_cgroup_make(cgs, id, limits, &g, NULL), 0);
+    if (!g)
+        return;
+    CHECK(!mt_cgroup_bound_cpus(g, &found));
+    status = status_of(child_in(g, MT_CGROUP_CMDS, count_cpus));
+    CHECK_INT(WEXITSTATUS(status), mt_cpus_count(&all));
+    CHECK_INT(mt_cgroup_bind_cpus(cgs, g, id, &one, NULL), 0);
+    CHECK_INT(mt_cgroup_make_command(g, 3, NULL), 0);
+    status = status_of(child_in(g, MT_CGROUP_CMDS, count_cpus));
+    CHECK_INT(WEXITSTATUS(status), 1);
+    status = status_of(child_in(g, MT_CGROUP_COMMAND(3), count_cpus));
+    CHECK_INT(WEXITSTATUS(status), 1);
+    CHECK_INT(mt_cgroup_open(cgs, id, &again, NULL), 0); // what a later runner finds
+    CHECK(again && mt_cgroup_bound_cpus(again, &found) && memcmp(&found, &one, sizeof(one)) == 0);
+    mt_cgroup_close(again);
+    mt_cgroup_close(g);
+    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
+}
+
+static void hold_memory(int fd)
+{
+    char *p = malloc(20 << 20);
+
+    memset(p, 1, 20 << 20);
+    (void)!write(fd, p, 1);
+    (void)pause();
+}
+
+static void test_memory_now(mt_cgroup *g)
+{
+    mt_cgroup_memory before, now;
+    pid_t pid;
+
+    CHECK_INT(mt_cgroup_memory_get(g, &before), has_memory);
+    pid = child_in(g, MT_CGROUP_CMDS, hold_memory);
+    (void)mt_cgroup_memory_get(g, &now);
+    if (has_memory)
+        CHECK(now.used >= before.used + (20 << 20) && now.active_anon + now.inactive_anon > 0 &&
+              now.shmem == 0);
+    // Held still, it can be killed once it is let go, on v1, and at once on v2.
+    CHECK_INT(mt_cgroup_freeze(g, true), 0);
+    (void)kill(pid, SIGKILL);
+    CHECK_INT(mt_cgroup_freeze(g, false), 0);
+    CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
+}
+
 static void test_form(mt_cgroup_mode mode, const char *name)
 {
     mt_cgroups_options o = {.instance = instance, .mode = mode};
@@ -305,6 +377,8 @@ static void test_form(mt_cgroup_mode mode, const char *name)
     has_memory = !notes_missing(cgs, "memory");
     has_pids = !notes_missing(cgs, "pids");
     with_group(cgs, &limits, test_limits);
+    with_group(cgs, &limits, test_memory_now);
+    test_cpus(cgs, &limits);
     test_spare(cgs, &limits);
     CHECK_INT(mt_cgroup_open(cgs, id, &g, NULL), 0);
     CHECK_INT(mt_cgroups_each(cgs, count_run, &runs), 0);

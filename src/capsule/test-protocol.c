@@ -60,7 +60,7 @@ static void test_small_ones(void)
     char id[37];
     mt_code code;
     mt_str text;
-    bool forget;
+    mt_forget forget;
     uint32_t layers;
     uint64_t seq;
     uint32_t base;
@@ -72,11 +72,15 @@ static void test_small_ones(void)
     CHECK_INT(code, MT_E_NOT_FOUND);
     CHECK(mt_str_eq(text, "no such image"));
     mt_buf_clear(&b);
-    (void)mt_put_sweep(&b, 2, ID, true);
+    (void)mt_put_sweep(&b, 2, ID, MT_FORGET_OUTPUTS);
     f = parse(&b);
     CHECK_INT(mt_get_sweep(&f, id, &forget), 0);
     CHECK_STR(id, ID);
-    CHECK(forget);
+    CHECK_INT(forget, MT_FORGET_OUTPUTS);
+    mt_buf_clear(&b);
+    (void)mt_put_sweep(&b, 2, ID, (mt_forget)3);
+    f = parse(&b);
+    CHECK_INT(mt_get_sweep(&f, id, &forget), -EBADMSG);
     mt_buf_clear(&b);
     (void)mt_put_gone(&b, ID);
     f = parse(&b);

@@ -22,7 +22,14 @@ typedef struct cli_option {
     char letter;       // 0: none
     const char *value; // what the help calls its value; NULL: a flag
     const char *help;
+    // What its value may be: "Starting|Running|Finished", anything else is refused; or what
+    // completion offers, "@namespace" (see cmd-completion.c). NULL: anything.
+    const char *values;
 } cli_option;
+
+enum { CLI_VALUES_MAX = 16, CLI_VALUES_TEXT = 256 };
+// The words of "A|B|C", in copy; none of "@…" and NULL.
+int cli_words_of(const char *values, char copy[CLI_VALUES_TEXT], const char *words[CLI_VALUES_MAX]);
 
 typedef struct cli_command {
     const char *name; // NULL ends a list
@@ -39,7 +46,7 @@ typedef struct cli_command {
 } cli_command;
 
 typedef struct cli_group {
-    const char *title; // "": goes on the one before
+    const char *title; // "": goes on the one before; "-": its commands are for programs, not shown
     const cli_command *commands;
 } cli_group;
 
@@ -49,8 +56,12 @@ extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_name
     cli_vfs_commands[], cli_secret_commands[], cli_file_commands[], cli_copy_commands[],
     cli_project_commands[], cli_fmt_commands[], cli_capsule_commands[], cli_run_commands[],
     cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_image_commands[],
-    cli_doctor_commands[], cli_help_commands[];
+    cli_doctor_commands[], cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
 
+// Option i of a command (may be NULL): its own, then the common ones; NULL past the end.
+const cli_option *cli_option_find(const cli_command *command, const char *name);
+const cli_option *cli_option_at(const cli_command *command, size_t i);
+const cli_command *cli_command_at(size_t i); // all that people see; NULL past the end
 const cli_command *cli_command_find(const char *name);
 const char *cli_command_nearest(const char *name);
 void cli_print_help(const cli *c, const cli_command *command); // NULL: of mt itself
@@ -66,7 +77,8 @@ struct cli {
     const cli_command *command;
     char **args; // the words that are no options
     int arg_count;
-    int words_from; // the first of them that came after "--"; arg_count without one
+    int words_from;  // the first of them that came after "--"; arg_count without one
+    bool only_words; // there was a "--"
     struct cli_given {
         const cli_option *option;
         const char *value;
@@ -88,6 +100,8 @@ struct cli {
 // Exit statuses where a command's own is passed through: as env and timeout have them.
 enum { CLI_TIME_OUT = 124, CLI_OWN_FAILURE = 125 };
 
+void cli_clean(cli *c); // frees what it holds
+
 extern volatile int cli_interrupted; // the signal that asked to stop, 0 so far
 
 // Parses the words after "mt". 0, or -1 with *err and c->usage set.
@@ -97,7 +111,10 @@ const char *cli_opt(const cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 // The values of a repeated option: *at is 0 at first; NULL after the last.
 const char *cli_opt_next(const cli *c, const char *name, int *at);
-const char *cli_arg(const cli *c, int i);                                  // NULL past the end
+const char *cli_arg(const cli *c, int i); // NULL past the end
+// The same of words that are still being typed: what is wrong is passed over. Returns the option
+// whose value comes next, or NULL.
+const cli_option *cli_parse_unfinished(cli *c, int argc, char **argv);
 int cli_usage(cli *c, mt_err **err, const char *fmt, ...) MT_PRINTF(3, 4); // -1
 // Repeated --OPTION NAME=VALUE as an object; NULL in *ret when none was given.
 int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err);
@@ -108,6 +125,10 @@ char *cli_duration(cli *c, const char *option, const char *text, mt_err **err);
 // One line of standard input, without its end and on a terminal without echo, after prompt. ret is
 // a MT_BUF_SECRET_INIT one; its maximum is the longest line.
 int cli_ask_hidden(cli *c, const char *prompt, mt_buf *ret, mt_err **err);
+// A moment, "2027-01-31T00:00:00Z", or a duration from now: direction 1 ahead, -1 back.
+// Microseconds.
+int cli_moment(cli *c, const char *option, const char *text, int direction, int64_t *ret,
+               mt_err **err);
 
 // --- settings ---
 

@@ -60,14 +60,29 @@ static mt_json *new_check(const char *name, const char *status, const char *deta
 
 // --- this machine ---
 
-static void check_host(report *r)
+// What the server has found out itself is not asked a second time.
+static bool server_checks(const mt_json *answer, const char *name)
+{
+    const mt_json *checks = mt_json_get(answer, "checks");
+
+    for (size_t i = 0; i < mt_json_count(checks); i++) {
+        if (mt_streq(cli_text(mt_json_at(checks, i), "name"), name))
+            return true;
+    }
+    return false;
+}
+
+static void check_host(report *r, const mt_json *answer)
 {
     static const char *const words[] = {"ok", "warning", "failed"};
+    const char *state = mt_json_text(mt_json_get(answer, "stateFolder"), NULL);
 
     for (const host_check *k = host_checks; k->name; k++) {
         host_finding f = {.status = HOST_OK};
 
-        k->run(&f);
+        if (server_checks(answer, k->name))
+            continue;
+        k->run(state, &f);
         add(r, new_check(k->name, words[f.status], f.detail ? f.detail : "", f.remedy), "host");
         free(f.detail);
     }
@@ -125,40 +140,47 @@ static bool check_reached(report *r, mt_json **ret_me)
     return false;
 }
 
-static void check_server(report *r)
+// NULL in *ret where it does not tell.
+static void ask_server(report *r, mt_json **ret)
 {
-    _cleanup_json_ mt_json *answer = NULL;
-    const mt_json *checks;
     mt_err *err = NULL;
 
-    if (api_get(r->c, "/v1/doctor", &answer, &err) < 0) {
-        add(r,
-            new_check("server's checks", "warning", mt_err_sentence(err),
-                      "ask an administrator to run mt doctor"),
-            "server");
-        (void)mt_err_free(err);
+    if (api_get(r->c, "/v1/doctor", ret, &err) == 0)
         return;
+    add(r,
+        new_check("server's checks", "warning", mt_err_sentence(err),
+                  "ask an administrator to run mt doctor"),
+        "server");
+    (void)mt_err_free(err);
+}
+
+static void add_answer(report *r, const mt_json *answer)
+{
+    const mt_json *checks = mt_json_get(answer, "checks");
+
+    for (size_t i = 0; i < mt_json_count(checks); i++) {
+        const mt_json *check = mt_json_at(checks, i);
+
+        // That it answers is known already.
+        if (!mt_streq(cli_text(check, "name"), "server"))
+            add(r, mt_json_copy(check), "server");
     }
-    checks = mt_json_get(answer, "checks");
-    for (size_t i = 0; i < mt_json_count(checks); i++)
-        add(r, mt_json_copy(mt_json_at(checks, i)), "server");
 }
 
 static int run_doctor(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *checks = mt_json_new_array(), *me = NULL, *out = NULL;
+    _cleanup_json_ mt_json *checks = mt_json_new_array(), *me = NULL, *out = NULL, *answer = NULL;
     report r = {.c = c, .checks = checks};
-    bool reached;
 
     if (cli_settings_read(c, err) < 0)
         return -1;
-    reached = check_reached(&r, &me);
+    if (check_reached(&r, &me))
+        ask_server(&r, &answer);
     if (host_matters(c, me))
-        check_host(&r);
+        check_host(&r, answer);
     else
         cli_note(c, "the server is elsewhere: this machine itself is not checked");
-    if (reached)
-        check_server(&r);
+    add_answer(&r, answer);
     if (c->json) {
         out = mt_json_new_object();
         (void)mt_json_set(out, "checks", MT_TAKE_PTR(checks));

@@ -159,7 +159,7 @@ int command_exec(cli *c, mt_err **err)
 const cli_option command_exec_options[] = {
     {"args", 0, "A,B", "arguments, split at every comma; \"\" is one empty argument"},
     {"arg", 0, "WORD", "one argument, whatever is in it; may be repeated"},
-    {"user", 'u', "NAME", "the user that it runs as (maitento)"},
+    {"user", 'u', "NAME", "the user that it runs as (maitento)", "@capsuleUser"},
     {"timeout", 't', "TIME", "its own longest time, from its start: \"hh:mm:ss\", 90s, 5m"},
     {"async", 0, NULL, "the next command does not wait for this one"},
     {"wait", 'w', NULL, "show its outputs as they come and exit with its exit code"},

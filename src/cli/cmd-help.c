@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// help, version, completion: all from the table.
+// help, version: all from the table.
 #include "cli/cli.h"
 
-static const char *command_name_at(size_t i, void *data)
+const cli_command *cli_command_at(size_t i)
 {
-    (void)data;
     for (const cli_group *g = cli_groups; g->title; g++) {
-        for (const cli_command *k = g->commands; k->name; k++, i--) {
+        for (const cli_command *k = g->commands; k->name && g->title[0] != '-'; k++, i--) {
             if (i == 0)
-                return k->name;
+                return k;
         }
     }
     return NULL;
+}
+
+static const char *command_name_at(size_t i, void *data)
+{
+    const cli_command *k = cli_command_at(i);
+
+    return k ? k->name : NULL;
 }
 
 const cli_command *cli_command_find(const char *name)
@@ -68,7 +74,7 @@ void cli_print_help(const cli *c, const cli_command *command)
     }
     (void)printf("%smt%s: the command line of maitento\n\n    mt COMMAND [ARGUMENTS] [OPTIONS]\n",
                  bold, off);
-    for (const cli_group *g = cli_groups; g->title; g++) {
+    for (const cli_group *g = cli_groups; g->title && g->title[0] != '-'; g++) {
         if (g->title[0])
             (void)printf("\n%s%s%s\n", bold, g->title, off);
         for (const cli_command *k = g->commands; k->name; k++)
@@ -87,6 +93,7 @@ static int run_help(cli *c, mt_err **err)
     const cli_command *k = name ? cli_command_find(name) : NULL;
 
     if (name && !k) {
+        c->command = NULL; // "mt help" lists them
         nearest = cli_command_nearest(name);
         if (nearest)
             return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name,
@@ -110,51 +117,8 @@ static int run_version(cli *c, mt_err **err)
     return cli_print_json(v, err);
 }
 
-// --- completion ---
-
-static void complete_options(const cli_option *options)
-{
-    for (const cli_option *o = options; o && o->name; o++)
-        (void)printf(" --%s", o->name);
-}
-
-static int run_completion(cli *c, mt_err **err)
-{
-    if (!mt_streq(cli_arg(c, 0), "bash"))
-        return cli_usage(c, err, "completion is made for bash: mt completion bash");
-    (void)fputs("# bash completion of mt: eval \"$(mt completion bash)\"\n_mt()\n{\n"
-                "    local word=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" words=\"\" i\n"
-                "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-                "        case \"${COMP_WORDS[i]}\" in -*) ;; *) command=\"${COMP_WORDS[i]}\"; "
-                "break ;; esac\n"
-                "    done\n    COMPREPLY=()\n    case \"$command\" in\n    \"\") words=\"",
-                stdout);
-    for (size_t i = 0; command_name_at(i, NULL); i++)
-        (void)printf("%s%s", i ? " " : "", command_name_at(i, NULL));
-    (void)fputs("\" ;;\n", stdout);
-    for (const cli_group *g = cli_groups; g->title; g++) {
-        for (const cli_command *k = g->commands; k->name; k++) {
-            (void)printf("    %s) words=\"", k->name);
-            complete_options(k->options);
-            complete_options(cli_common_options);
-            (void)fputs("\" ;;\n", stdout);
-        }
-    }
-    (void)fputs("    esac\n"
-                "    if [[ -z $command || $word == -* ]]; then\n"
-                "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-                "    else\n"
-                "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                "        compopt -o filenames 2>/dev/null\n"
-                "    fi\n}\ncomplete -F _mt mt\n",
-                stdout);
-    return 0;
-}
-
 const cli_command cli_help_commands[] = {
     {"help", "[COMMAND]", 0, 1, "say how a command is used", NULL, "  mt help cp", NULL, run_help},
     {"version", "", 0, 0, "print the version", NULL, "  mt version", NULL, run_version},
-    {"completion", "bash", 1, 1, "print completion for a shell", NULL,
-     "  eval \"$(mt completion bash)\"", NULL, run_completion},
     {NULL},
 };

@@ -386,31 +386,16 @@ static int show(logs *l, bool follow, mt_err **err)
 
 // --- the command ---
 
-// A moment, or how long ago.
-static int read_since(cli *c, int64_t *ret, mt_err **err)
-{
-    const char *text = cli_opt(c, "since");
-    _cleanup_free_ char *duration = NULL;
-    int64_t ms;
-
-    *ret = INT64_MIN;
-    if (!text || mt_time_parse(mt_str_of(text), ret))
-        return 0;
-    duration = cli_duration(c, "since", text, err);
-    if (!duration || !mt_duration_parse(mt_str_of(duration), &ms))
-        return -1;
-    *ret = mt_now_us() - ms * 1000;
-    return 0;
-}
-
 static int run_logs(cli *c, mt_err **err)
 {
     _cleanup_free_ char *run = NULL;
     _cleanup_command_ command_ref command = {0};
-    logs l = {.c = c};
+    logs l = {.c = c, .since_us = INT64_MIN};
     int r;
 
-    if (read_since(c, &l.since_us, err) < 0 || api_run_id(c, cli_arg(c, 0), &run, err) < 0)
+    if ((cli_opt(c, "since") &&
+         cli_moment(c, "since", cli_opt(c, "since"), -1, &l.since_us, err) < 0) ||
+        api_run_id(c, cli_arg(c, 0), &run, err) < 0)
         return -1;
     if (cli_opt(c, "command") && command_find_in(c, run, cli_opt(c, "command"), &command, err) < 0)
         return -1;
@@ -431,7 +416,7 @@ static int run_logs(cli *c, mt_err **err)
 static const cli_option logs_options[] = {
     {"follow", 'f', NULL, "go on until the run has ended"},
     {"since", 0, "TIME", "what happened since: 2026-11-30T04:51:17Z, or so long ago: 5m"},
-    {"command", 0, "COMMAND", "of this command only; -f then ends with it"},
+    {"command", 0, "COMMAND", "of this command only; -f then ends with it", "@command"},
     {NULL},
 };
 

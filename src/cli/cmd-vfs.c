@@ -78,6 +78,26 @@ static int run_get(cli *c, mt_err **err)
     return 0;
 }
 
+static int run_limit(cli *c, mt_err **err)
+{
+    _cleanup_json_ mt_json *body = mt_json_new_object(), *changed = NULL;
+    _cleanup_free_ char *path = NULL;
+    char limit[MT_SIZE_TEXT];
+    const char *ns;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return -1;
+    path = vfs_path(ns, cli_arg(c, 0), "");
+    (void)mt_json_set(body, "limit", mt_json_new_text(cli_arg(c, 1)));
+    if (api_call(c, "PATCH", path, body, &changed, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(changed, err);
+    cli_note(c, "file system %s of namespace %s may hold %s", cli_arg(c, 0), ns,
+             mt_size_format(cli_int(changed, "limitBytes"), limit));
+    return 0;
+}
+
 static int run_delete(cli *c, mt_err **err)
 {
     _cleanup_free_ char *path = NULL;
@@ -105,6 +125,8 @@ const cli_command cli_vfs_commands[] = {
      "  mt vfs-list -n tutorials", NULL, run_list},
     {"vfs-get", "NAME", 1, 1, "show one file system and how full it is", NULL,
      "  mt vfs-get sales-data", NULL, run_get},
+    {"vfs-limit", "NAME SIZE", 2, 2, "say how much a file system may hold (administrator)", NULL,
+     "  mt vfs-limit sales-data 50GiB", NULL, run_limit},
     {"vfs-delete", "NAME", 1, 1, "delete a file system with all its files", NULL,
      "  mt vfs-delete sales-data", delete_options, run_delete},
     {NULL},

@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 
 #define STATE_FOLDER  "/var/lib/maitento"
+#define CONFIG_FILE   "/etc/maitento/maitentod.conf"
 #define IMAGES_FOLDER "/var/cache/maitento/images"
 
 static void find(host_finding *f, int status, char *detail, const char *remedy)
@@ -36,7 +37,7 @@ static char *read_small(const char *path)
     return xstrdup(mt_buf_str(&b));
 }
 
-static void check_kernel(host_finding *f)
+static void check_kernel(const char *state, host_finding *f)
 {
     struct utsname u;
     int major = 0, minor = 0;
@@ -54,7 +55,7 @@ static void check_kernel(host_finding *f)
     }
 }
 
-static void check_user_namespaces(host_finding *f)
+static void check_user_namespaces(const char *state, host_finding *f)
 {
     _cleanup_free_ char *max = read_small("/proc/sys/user/max_user_namespaces");
     bool there = access("/proc/self/ns/user", F_OK) == 0;
@@ -125,7 +126,7 @@ static void check_cgroup1(host_finding *f)
     find(f, HOST_OK, xstrdup("version 1"), NULL);
 }
 
-static void check_cgroups(host_finding *f)
+static void check_cgroups(const char *state, host_finding *f)
 {
     struct statfs s;
 
@@ -140,7 +141,7 @@ static void check_cgroups(host_finding *f)
 
 // --- file systems ---
 
-static void check_overlay(host_finding *f)
+static void check_overlay(const char *state, host_finding *f)
 {
     _cleanup_free_ char *known = read_small("/proc/filesystems");
 
@@ -151,19 +152,38 @@ static void check_overlay(host_finding *f)
              "modprobe overlay, and name it in /etc/modules-load.d");
 }
 
-// Where the state folder will be: the nearest folder on the way that is there.
-static const char *state_place(void)
+// What maitentod's configuration says, else where it would be.
+static char *configured_state(void)
 {
-    static const char *const places[] = {STATE_FOLDER, "/var/lib", "/"};
+    _cleanup_free_ char *text = read_small(CONFIG_FILE);
+    const char *line = text;
 
-    for (size_t i = 0; i < MT_ARRAY_SIZE(places); i++) {
-        if (access(places[i], F_OK) == 0)
-            return places[i];
+    for (; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const char *p = line + strspn(line, " \t");
+
+        if (strncmp(p, "state", 5) != 0)
+            continue;
+        p += 5 + strspn(p + 5, " \t");
+        if (*p == '=') {
+            p += 1 + strspn(p + 1, " \t\"");
+            return mt_str_dup((mt_str){p, strcspn(p, " \t\"\n")});
+        }
     }
-    return "/";
+    return xstrdup(STATE_FOLDER);
 }
 
-static void check_idmap(host_finding *f)
+// The state folder, or the nearest folder on the way to it that is there.
+static char *state_place(const char *state)
+{
+    _cleanup_free_ char *place = state ? xstrdup(state) : configured_state();
+    char *slash;
+
+    while (access(place, F_OK) < 0 && (slash = strrchr(place, '/')) != NULL)
+        *slash = '\0';
+    return xstrdup(place[0] ? place : "/");
+}
+
+static void check_idmap(const char *state, host_finding *f)
 {
     static const struct {
         long magic;
@@ -171,7 +191,7 @@ static void check_idmap(host_finding *f)
     } known[] = {{EXT4_SUPER_MAGIC, "ext4"},    {XFS_SUPER_MAGIC, "xfs"},
                  {BTRFS_SUPER_MAGIC, "btrfs"},  {F2FS_SUPER_MAGIC, "f2fs"},
                  {TMPFS_MAGIC, "tmpfs (6.3+)"}, {OVERLAYFS_SUPER_MAGIC, NULL}};
-    const char *place = state_place();
+    _cleanup_free_ char *place = state_place(state);
     struct statfs s;
 
     if (statfs(place, &s) < 0) {
@@ -190,9 +210,9 @@ static void check_idmap(host_finding *f)
          "keep the state folder on ext4, xfs or btrfs");
 }
 
-static void check_disk(host_finding *f)
+static void check_disk(const char *state, host_finding *f)
 {
-    const char *place = state_place();
+    _cleanup_free_ char *place = state_place(state);
     struct statvfs s;
     uint64_t free_bytes, floor_bytes;
 
@@ -211,7 +231,7 @@ static void check_disk(host_finding *f)
          "free disk space, or move the state folder");
 }
 
-static void check_memory(host_finding *f)
+static void check_memory(const char *state, host_finding *f)
 {
     _cleanup_free_ char *info = read_small("/proc/meminfo");
     const char *at = strstr(info, "MemTotal:");
@@ -223,7 +243,7 @@ static void check_memory(host_finding *f)
 
 // --- security ---
 
-static void check_landlock(host_finding *f)
+static void check_landlock(const char *state, host_finding *f)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
@@ -236,7 +256,7 @@ static void check_landlock(host_finding *f)
              "--allow-no-landlock");
 }
 
-static void check_seccomp(host_finding *f)
+static void check_seccomp(const char *state, host_finding *f)
 {
     if (access("/proc/sys/kernel/seccomp/actions_avail", F_OK) == 0)
         find(f, HOST_OK, xstrdup("filters are there"), NULL);
@@ -247,7 +267,7 @@ static void check_seccomp(host_finding *f)
 
 // --- images ---
 
-static void check_images(host_finding *f)
+static void check_images(const char *state, host_finding *f)
 {
     _cleanup_buf_ mt_buf names = MT_BUF_INIT(1 << 16);
     DIR *dir = opendir(IMAGES_FOLDER "/names");

@@ -12,6 +12,7 @@ typedef struct host_finding {
 
 typedef struct host_check {
     const char *name; // NULL ends the list
-    void (*run)(host_finding *f);
+    // state: the server's folder, or NULL where it is not known: then as its configuration says.
+    void (*run)(const char *state, host_finding *f);
 } host_check;
 extern const host_check host_checks[];

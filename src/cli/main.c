@@ -26,6 +26,8 @@ const cli_group cli_groups[] = {
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},
     {"Help", cli_help_commands},
+    {"", cli_completion_commands},
+    {"-", cli_hidden_commands},
     {NULL, NULL},
 };
 
@@ -122,7 +124,7 @@ static int dispatch(cli *c, int argc, char **argv, mt_err **err)
     return c->command->run(c, err);
 }
 
-static void clean(cli *c)
+void cli_clean(cli *c)
 {
     transport_free(c->transport);
     (void)mt_json_unref(c->problem);
@@ -144,6 +146,6 @@ int main(int argc, char **argv)
     status = dispatch(&c, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
     status = finish(&c, status, err);
     (void)mt_err_free(err);
-    clean(&c);
+    cli_clean(&c);
     return status;
 }

@@ -9,7 +9,7 @@
 
 const cli_option cli_common_options[] = {
     {"namespace", 'n', "NAME",
-     "the namespace; else MAITENTO_NAMESPACE, the settings file, your default"},
+     "the namespace; else MAITENTO_NAMESPACE, the settings file, your default", "@namespace"},
     {"json", 0, NULL, "print JSON as the server gives it"},
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"help", 'h', NULL, "this help"},
@@ -31,8 +31,7 @@ int cli_usage(cli *c, mt_err **err, const char *fmt, ...)
 
 // --- looking up ---
 
-// Option i of a command: its own, then the common ones; NULL past the end.
-static const cli_option *option_at(const cli_command *command, size_t i)
+const cli_option *cli_option_at(const cli_command *command, size_t i)
 {
     if (command) {
         for (const cli_option *o = command->options; o && o->name; o++, i--) {
@@ -45,7 +44,7 @@ static const cli_option *option_at(const cli_command *command, size_t i)
 
 static const char *option_name(size_t i, void *data)
 {
-    const cli_option *o = option_at(data, i);
+    const cli_option *o = cli_option_at(data, i);
 
     return o ? o->name : NULL;
 }
@@ -54,11 +53,16 @@ static const cli_option *find(const cli_command *command, mt_str name, char lett
 {
     const cli_option *o;
 
-    for (size_t i = 0; (o = option_at(command, i)) != NULL; i++) {
+    for (size_t i = 0; (o = cli_option_at(command, i)) != NULL; i++) {
         if (letter ? o->letter == letter : mt_str_eq(name, o->name))
             return o;
     }
     return NULL;
+}
+
+const cli_option *cli_option_find(const cli_command *command, const char *name)
+{
+    return find(command, mt_str_of(name), 0);
 }
 
 static int unknown(cli *c, mt_str name, mt_err **err)
@@ -71,6 +75,53 @@ static int unknown(cli *c, mt_str name, mt_err **err)
                          (int)MT_MIN(name.len, (size_t)60), name.data, nearest);
     return cli_usage(c, err, "%s has no option --%.*s", of, (int)MT_MIN(name.len, (size_t)60),
                      name.data);
+}
+
+// --- values ---
+
+int cli_words_of(const char *values, char copy[CLI_VALUES_TEXT], const char *words[CLI_VALUES_MAX])
+{
+    int n = 0;
+
+    if (!values || values[0] == '@')
+        return 0;
+    (void)snprintf(copy, CLI_VALUES_TEXT, "%s", values);
+    for (char *at = copy, *bar; at && n < CLI_VALUES_MAX; at = bar ? bar + 1 : NULL) {
+        bar = strchr(at, '|');
+        if (bar)
+            *bar = '\0';
+        words[n++] = at;
+    }
+    return n;
+}
+
+static int check_value(cli *c, const cli_option *o, const char *value, mt_err **err)
+{
+    const char *words[CLI_VALUES_MAX], *nearest;
+    char copy[CLI_VALUES_TEXT];
+    int n = cli_words_of(o->values, copy, words);
+    _cleanup_buf_ mt_buf all = MT_BUF_INIT(4096);
+
+    for (int i = 0; i < n; i++) {
+        if (mt_streq(words[i], value))
+            return 0;
+        (void)mt_buf_addf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", words[i]);
+    }
+    if (n == 0)
+        return 0;
+    nearest = mt_nearest_of(mt_str_of(value), words, (size_t)n);
+    return cli_usage(c, err, "--%s is %s, not '%.40s'%s%s%s", o->name, mt_buf_str(&all), value,
+                     nearest ? ": did you mean '" : "", nearest ? nearest : "",
+                     nearest ? "'?" : "");
+}
+
+static int check_values(cli *c, mt_err **err)
+{
+    for (int i = 0; i < c->given_count; i++) {
+        if (check_value(c, c->given[i].option, c->given[i].value, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 // --- parsing ---
@@ -154,39 +205,78 @@ static int check_count(cli *c, mt_err **err)
     return 0;
 }
 
-int cli_parse(cli *c, int argc, char **argv, mt_err **err)
+static void make_room(cli *c, int argc, char **argv)
 {
-    bool only_words = false;
-
     size_t letters = 1; // "-qqq" gives as many options as letters
 
     for (int i = 0; i < argc; i++)
         letters += strlen(argv[i]) + 1;
     c->args = xalloc(sizeof(char *) * (size_t)(argc + 1));
     c->given = xalloc(sizeof(*c->given) * letters);
+}
+
+// One word, and the value that may come after it.
+static int parse_word(cli *c, char *word, char ***next, mt_err **err)
+{
+    if (!c->only_words && mt_streq(word, "--")) {
+        c->only_words = true;
+        c->words_from = c->arg_count;
+        return 0;
+    }
+    if (!c->only_words && mt_starts_with(word, "--"))
+        return parse_long(c, word, next, err);
+    if (!c->only_words && word[0] == '-' && word[1])
+        return parse_letters(c, word, next, err);
+    return take_word(c, word, err);
+}
+
+int cli_parse(cli *c, int argc, char **argv, mt_err **err)
+{
+    make_room(c, argc, argv);
     while (*argv) {
         char *word = *argv++;
-        int r;
 
-        if (!only_words && mt_streq(word, "--")) {
-            only_words = true;
-            c->words_from = c->arg_count;
-            continue;
-        }
-        if (!only_words && mt_starts_with(word, "--"))
-            r = parse_long(c, word, &argv, err);
-        else if (!only_words && word[0] == '-' && word[1])
-            r = parse_letters(c, word, &argv, err);
-        else
-            r = take_word(c, word, err);
-        if (r < 0)
-            return r;
+        if (parse_word(c, word, &argv, err) < 0)
+            return -1;
     }
-    if (!only_words)
+    if (!c->only_words)
         c->words_from = c->arg_count;
     c->json = cli_flag(c, "json");
     c->quiet = cli_flag(c, "quiet");
-    return check_count(c, err);
+    return check_count(c, err) < 0 || check_values(c, err) < 0 ? -1 : 0;
+}
+
+// The option at the end of a word that wants the next word for its value.
+static const cli_option *wants_next(const cli *c, const char *word)
+{
+    const cli_option *o;
+
+    if (mt_starts_with(word, "--")) {
+        o = find(c->command, mt_str_of(word + 2), 0);
+        return o && o->value ? o : NULL;
+    }
+    for (const char *p = word + 1; word[0] == '-' && *p; p++) {
+        o = find(c->command, MT_STR(""), *p);
+        if (!o || o->value)
+            return o && !p[1] ? o : NULL;
+    }
+    return NULL;
+}
+
+const cli_option *cli_parse_unfinished(cli *c, int argc, char **argv)
+{
+    make_room(c, argc, argv);
+    while (*argv) {
+        char *word = *argv++;
+        const cli_option *o = c->only_words || *argv ? NULL : wants_next(c, word);
+        mt_err *ignored = NULL;
+
+        if (o)
+            return o;
+        (void)parse_word(c, word, &argv, &ignored);
+        (void)mt_err_free(ignored);
+    }
+    return NULL;
 }
 
 // --- reading ---
@@ -247,24 +337,52 @@ int cli_pairs(cli *c, const char *option, mt_json **ret, mt_err **err)
     return 0;
 }
 
-char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
+// "90s", "5m", "2h", "1d"; one that mt_duration_parse() takes as well.
+static bool read_duration(const char *text, int64_t *ret_ms)
 {
     static const char units[] = "smhd";
     static const int64_t unit_ms[] = {1000, 60000, 3600000, 86400000};
     size_t len = strlen(text);
     const char *unit = len > 1 ? strchr(units, text[len - 1]) : NULL;
-    char out[MT_DURATION_TEXT];
-    int64_t ms;
     uint64_t n;
 
-    if (mt_duration_parse(mt_str_of(text), &ms))
+    if (mt_duration_parse(mt_str_of(text), ret_ms))
+        return true;
+    if (!unit || !*unit || !mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) || n == 0 ||
+        (int64_t)n * unit_ms[unit - units] >= (int64_t)9999 * 3600000)
+        return false;
+    *ret_ms = (int64_t)n * unit_ms[unit - units];
+    return true;
+}
+
+char *cli_duration(cli *c, const char *option, const char *text, mt_err **err)
+{
+    char out[MT_DURATION_TEXT];
+    int64_t ms;
+
+    if (mt_duration_parse(mt_str_of(text), &ms)) // as it was written
         return xstrdup(text);
-    if (unit && *unit && mt_parse_u64((mt_str){text, len - 1}, 35999999, &n) && n > 0 &&
-        (int64_t)n * unit_ms[unit - units] < (int64_t)9999 * 3600000)
-        return xstrdup(mt_duration_format((int64_t)n * unit_ms[unit - units], out));
+    if (read_duration(text, &ms))
+        return xstrdup(mt_duration_format(ms, out));
     (void)cli_usage(c, err,
                     "%s%s%s'%.40s' is no duration above zero and below 9999 hours: write "
                     "\"hh:mm:ss\", 90s, 5m, 2h or 1d",
                     option ? "--" : "", option ? option : "", option ? " " : "", text);
     return NULL;
+}
+
+int cli_moment(cli *c, const char *option, const char *text, int direction, int64_t *ret,
+               mt_err **err)
+{
+    int64_t ms;
+
+    if (mt_time_parse(mt_str_of(text), ret))
+        return 0;
+    if (!read_duration(text, &ms))
+        return cli_usage(c, err,
+                         "--%s '%.40s' is neither a moment (2027-01-31T00:00:00Z) nor a duration "
+                         "(\"hh:mm:ss\", 90s, 5m, 2h, 30d)",
+                         option, text);
+    *ret = mt_now_us() + direction * ms * 1000;
+    return 0;
 }

@@ -182,11 +182,24 @@ static void print_error_json(const cli *c, const mt_err *err)
 static bool helps_here(mt_code code)
 {
     static const mt_code fits[] = {
-        MT_E_UNREACHABLE,  MT_E_OUTCOME_UNKNOWN, MT_E_UNAVAILABLE,    MT_E_UNAUTHENTICATED,
-        MT_E_RATE_LIMITED, MT_E_IS_A_FOLDER,     MT_E_ALREADY_EXISTS, MT_E_OOM};
+        MT_E_UNREACHABLE,  MT_E_OUTCOME_UNKNOWN, MT_E_UNAVAILABLE, MT_E_UNAUTHENTICATED,
+        MT_E_RATE_LIMITED, MT_E_IS_A_FOLDER,     MT_E_OOM};
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(fits); i++) {
         if (fits[i] == code)
+            return true;
+    }
+    return false;
+}
+
+// Codes whose help says no more to a person than the sentence does.
+static bool says_enough(mt_code code)
+{
+    static const mt_code plain[] = {MT_E_BAD_REQUEST, MT_E_BAD_FIELD,      MT_E_NOT_FOUND,
+                                    MT_E_CONFLICT,    MT_E_ALREADY_EXISTS, MT_E_RUN_ENDED};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(plain); i++) {
+        if (plain[i] == code)
             return true;
     }
     return false;
@@ -211,7 +224,7 @@ static void print_help_lines(const cli *c, const mt_err *err)
     }
     if (!help && (problem || helps_here(code)))
         help = mt_code_help(code);
-    if (help && help[0]) {
+    if (help && help[0] && !(says_enough(code) && mt_streq(help, mt_code_help(code)))) {
         (void)fprintf(stderr, "    %s", dim);
         cli_print_clean(stderr, help, strlen(help));
         (void)fprintf(stderr, "%s\n", off);

@@ -81,7 +81,7 @@ int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *record, mt_err **err)
     if (!mt_vfs_watch_is_over(runs->watch, record->id))
         return 0;
     if (mt_vfs_open(runs->options.vfs_dirfd, record->id, geteuid(), getegid(), &vfs, err) < 0 ||
-        mt_vfs_used_now(vfs, LOOK_MS, &used, err) < 0)
+        mt_vfs_used_now(vfs, LOOK_MS, NULL, &used, err) < 0)
         return -1;
     if (used <= (uint64_t)record->limit_bytes) {
         mt_vfs_watch_forgive(runs->watch, record->id);

@@ -106,6 +106,37 @@ int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err 
     return 0;
 }
 
+struct forget {
+    mt_runs *runs;
+    char id[MT_ID_TEXT];
+    mt_forget what;
+};
+
+static void forget_posted(void *data)
+{
+    struct forget *f = data;
+
+    if (!runs_find(f->runs, f->id))
+        runs_send_forget(f->runs, f->id, f->what);
+    free(f);
+}
+
+int mt_runs_forget(mt_runs *runs, const char *run_id, mt_forget what, mt_err **err)
+{
+    struct forget *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return mt_fail_oom(err);
+    f->runs = runs;
+    f->what = what;
+    (void)snprintf(f->id, sizeof(f->id), "%s", run_id);
+    if (mt_loop_post(runs->options.loop, forget_posted, f) < 0) {
+        free(f);
+        return mt_fail_oom(err);
+    }
+    return 0;
+}
+
 // ---- commands, from other threads ----
 
 struct exec {

@@ -78,6 +78,7 @@ void runs_send_start(live *l);
 void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
+void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what);
 void runs_ask_info(mt_runs *runs);
 // run-sessions.c: a frame of the supervisor's; the connection, or the run itself, is gone.
 void runs_session_frame(live *l, const mt_frame *frame);

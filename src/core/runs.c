@@ -132,6 +132,8 @@ static void on_applied(void *data)
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
         mt_runs_release(a->runs, &l->limits);
+        if (a->runs->options.close_door)
+            a->runs->options.close_door(a->id, a->runs->options.doors);
         forget(l);
     }
     free(a);
@@ -470,7 +472,7 @@ static void sweep(live *l)
 
     l->state = SWEEPING;
     l->tag = ++l->runs->next_tag;
-    (void)mt_put_sweep(&b, l->tag, l->id, false);
+    (void)mt_put_sweep(&b, l->tag, l->id, MT_FORGET_NOTHING);
     send_runner(l->runs, &b); // without a runner: sent when it is back
 }
 
@@ -639,6 +641,14 @@ static void on_live_timer(mt_timer *timer, void *data)
             l, MT_END_TIMEOUT,
             "out of time while starting: the runner did not take the run; mt doctor tells "
             "what is wrong with it");
+}
+
+void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1024);
+
+    (void)mt_put_sweep(&b, 0, run_id, what); // nobody waits for the answer
+    send_runner(runs, &b);
 }
 
 void runs_ask_info(mt_runs *runs)
@@ -907,6 +917,7 @@ static void start_again(live *l)
 
 int mt_runs_adopt(mt_runs *runs, mt_err **err)
 {
+    _cleanup_err_ mt_err *unsettled = NULL;
     mt_run_list list = {0};
 
     if (mt_store_run_live(runs->options.store, &list, err) < 0)
@@ -946,5 +957,7 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
     mt_run_list_done(&list);
     // What a journal has told of a run's end holds before anybody is served: keys that were made
     // inside it, above all, are refused.
-    return mt_store_settle(runs->options.store, err);
+    if (mt_store_settle(runs->options.store, &unsettled) < 0)
+        mt_log(MT_LOG_ERROR, "cannot store how runs ended", {"error", mt_err_sentence(unsettled)});
+    return 0;
 }

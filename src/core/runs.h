@@ -25,8 +25,8 @@ typedef struct mt_runs_options {
     const mt_mtr_server *limits;
     int64_t max_live_runs;
     // The socket of a run's sign-in, which listens: fd is the callee's. May come more than once,
-    // and does not once the run's end has begun, which close_door tells (also of runs that had
-    // none). On the loop's thread; both may be NULL.
+    // but not once the run's end has begun. That is told by close_door (also of runs that had
+    // none), and once more when the end is stored. On the loop's thread; both may be NULL.
     void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
     void (*close_door)(const char *run_id, void *doors);
     void *doors;
@@ -54,6 +54,9 @@ int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);
 
 // Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
 int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
+// Asks the runner to remove the folder of a run that has ended, or what its commands printed. It
+// may not come to it: look, and ask again.
+int mt_runs_forget(mt_runs *runs, const char *run_id, mt_forget what, mt_err **err);
 // Asks for the end of a run, in any state. What comes of it is told by the run.
 int mt_runs_terminate(mt_runs *runs, const char *run_id, const char *by, mt_err **err);
 

@@ -20,6 +20,7 @@ static const struct {
     {MT_OBJECT_SERVER, {"sc", "sc", "sc", "sc", "sc", "sc", "scxdSCTA"}},
     {MT_OBJECT_NAMESPACE, {"", "s", "sxd", "s", "", "", "scxdSCTA"}},
     {MT_OBJECT_VFS, {"", "scxd", "scxd", "scxd", "", "", "scxdSCTA"}},
+    {MT_OBJECT_SECRET, {"", "scxd", "scxd", "scxd", "", "", "scxdSCTA"}},
     {MT_OBJECT_RESOURCE, {"", "scxdS", "scxdS", "scxdS", "", "", "scxdSCTA"}},
     {MT_OBJECT_RUN, {"", "sT", "sT", "sCT", "", "", "scxdSCTA"}},
     {MT_OBJECT_KEY, {"", "", "", "scd", "scd", "scd", "scxdSCTA"}},
@@ -116,6 +117,7 @@ static void test_lookups(mt_store *s)
     mt_err *e1 = NULL, *e2 = NULL;
     mt_namespace ns;
     mt_vfs_record vfs, got;
+    mt_secret secret;
     mt_run run = {0}, seen = {0};
     int r1, r2;
 
@@ -141,6 +143,12 @@ static void test_lookups(mt_store *s)
     r1 = access_namespace(s, &bert, MT_MAY_SEE, "work", &ns, &e1);
     CHECK_STR(mt_err_sentence(e1), "no namespace 'work'");
     r2 = access_vfs(s, &bert, MT_MAY_SEE, "work", "data", &got, &e2);
+    check_alike(r1, e1, r2, e2);
+    e1 = e2 = NULL;
+    CHECK_INT(mt_store_secret_create(s, ns.id, "token", MT_STR("x"), &secret, NULL), 0);
+    CHECK_INT(access_secret(s, &anna, MT_MAY_DELETE, "work", "token", &secret, NULL), 0);
+    r1 = access_namespace(s, &bert, MT_MAY_SEE, "work", &ns, &e1);
+    r2 = access_secret(s, &bert, MT_MAY_SEE, "work", "token", &secret, &e2);
     check_alike(r1, e1, r2, e2);
     e1 = e2 = NULL;
     r1 = access_vfs_by_id(s, &bert, MT_MAY_DELETE, vfs.id, &got, &e1);

@@ -8,19 +8,19 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { WALK_MS = 10000 };
-
 struct mt_vfs_measure {
     mt_loop *loop;
     mt_store *store;
     int vfs_dirfd;
+    int64_t most_ms;
     void (*done)(void *data, const mt_vfs_measured *what);
     void *data;
     bool busy; // the loop's: from asking to the answer
     pthread_t thread;
     pthread_mutex_t lock; // a leaf; guards what follows
     pthread_cond_t wake;
-    bool stopping, asked;
+    _Atomic bool stopping; // also read by a walk
+    bool asked;
     mt_vfs_measured what;
 };
 
@@ -34,7 +34,7 @@ static void measure(mt_vfs_measure *m, mt_vfs_measured *what)
     if (mt_store_vfs_by_id(m->store, NULL, what->id, &record, NULL) < 0 ||
         mt_vfs_open(m->vfs_dirfd, what->id, geteuid(), getegid(), &vfs, NULL) < 0)
         return;
-    r = mt_vfs_used_now(vfs, WALK_MS, &what->used, NULL);
+    r = mt_vfs_used_now(vfs, m->most_ms, &m->stopping, &what->used, NULL);
     if (r < 0)
         return;
     what->there = true;
@@ -86,7 +86,7 @@ static void *measure_main(void *data)
     return NULL;
 }
 
-int mt_vfs_measure_new(mt_loop *loop, mt_store *store, int vfs_dirfd,
+int mt_vfs_measure_new(mt_loop *loop, mt_store *store, int vfs_dirfd, int64_t most_ms,
                        void (*done)(void *data, const mt_vfs_measured *what), void *data,
                        mt_vfs_measure **ret, mt_err **err)
 {
@@ -95,8 +95,12 @@ int mt_vfs_measure_new(mt_loop *loop, mt_store *store, int vfs_dirfd,
 
     if (!m)
         return mt_fail_oom(err);
-    *m = (mt_vfs_measure){
-        .loop = loop, .store = store, .vfs_dirfd = vfs_dirfd, .done = done, .data = data};
+    *m = (mt_vfs_measure){.loop = loop,
+                          .store = store,
+                          .vfs_dirfd = vfs_dirfd,
+                          .most_ms = most_ms,
+                          .done = done,
+                          .data = data};
     (void)pthread_mutex_init(&m->lock, NULL);
     (void)pthread_cond_init(&m->wake, NULL);
     e = pthread_create(&m->thread, NULL, measure_main, m);

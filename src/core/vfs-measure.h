@@ -20,7 +20,8 @@ typedef struct mt_vfs_measured {
 } mt_vfs_measured;
 
 // done is called on the loop's thread. vfs_dirfd stays the caller's.
-int mt_vfs_measure_new(mt_loop *loop, mt_store *store, int vfs_dirfd,
+// A walk takes most_ms at most.
+int mt_vfs_measure_new(mt_loop *loop, mt_store *store, int vfs_dirfd, int64_t most_ms,
                        void (*done)(void *data, const mt_vfs_measured *what), void *data,
                        mt_vfs_measure **ret, mt_err **err);
 void mt_vfs_measure_free(mt_vfs_measure *m); // waits for the thread; accepts NULL

@@ -11,7 +11,7 @@
 
 enum {
     TICK_MS = 50,
-    AGAIN_PER_COST = 4,   // urgent: not sooner again than so many times what measuring took
+    AGAIN_PER_COST = 2,   // urgent: not sooner again than so many times what measuring took
     LATER_PER_COST = 50,  // else
     LATER_MS = 1000,      // where the disk has changed
     LATEST_MS = 10000,    // where it seems not to have
@@ -19,6 +19,9 @@ enum {
     LOW_AGAIN_MS = 1000,  // between two rounds at the low-disk floor
     LOW_QUIET_MS = 10000, // after one in which nobody was to blame
     SETTLE_MS = 15000,    // for the end of a run that was told to end
+    // Those that take longer to walk are measured apart, so that they hold up no others.
+    QUICK_MS = 250,
+    SLOW_MS = 30000,
     OVER_MAX = 1024,
 };
 #define NS_PER_MS  1000000LL
@@ -40,6 +43,7 @@ typedef struct watched {
     size_t mounter_count;
     bool known; // was measured since it is watched
     bool asked; // being measured
+    bool slow;  // to be measured apart
     // Somebody was ended: what is in it once that run is gone is where it begins again.
     bool settling;
     char ending[MT_ID_TEXT]; // "": it is gone
@@ -57,7 +61,7 @@ typedef struct watched {
 
 struct mt_vfs_watch {
     mt_vfs_watch_options o;
-    mt_vfs_measure *measure;
+    mt_vfs_measure *measure[2]; // of the quick, of the slow
     mt_timer *timer;
     bool ticking;
     watched *list;
@@ -236,7 +240,7 @@ static uint64_t most(const watched *v)
 
 // What is in it although nobody is known to have put it there: it was there before it was watched,
 // its limit was lowered, or whoever did it has been told to end.
-static void begin_again(watched *v, bool innocent)
+static void begin_again(watched *v, bool innocent, bool partial)
 {
     if (v->settling || innocent)
         v->forgiven = v->used;
@@ -244,7 +248,7 @@ static void begin_again(watched *v, bool innocent)
         v->calm = v->used;
     if (v->used <= v->limit)
         v->forgiven = 0;
-    else
+    else if (!partial)
         v->forgiven = MT_MIN(v->forgiven, v->used);
     v->settling = v->settling && mt_boottime_ns() < v->settle_by_ns &&
                   (v->ending[0] || v->measured_ns < v->gone_ns);
@@ -260,14 +264,21 @@ static void on_measured(void *data, const mt_vfs_measured *what)
         return;
     innocent = !v->known || what->used <= v->used;
     v->asked = false;
+    if (what->partial && !v->slow) {
+        v->slow = true; // and it is still due
+        return;
+    }
+    v->slow = v->slow && what->took_ns > QUICK_MS * NS_PER_MS / 2;
     v->measured_ns = what->began_ns;
     v->took_ns = what->took_ns;
     if (what->there) {
         memcpy(v->name, what->name, sizeof(v->name));
         v->used = what->used;
         v->limit = what->limit;
-        begin_again(v, innocent);
+        begin_again(v, innocent, what->partial);
         set_over(w, v->id, v->used > v->limit + SLACK);
+    } else {
+        set_over(w, v->id, false); // it is gone
     }
     v->known = true;
     if (!v->mounters) {
@@ -290,7 +301,7 @@ static bool is_due(const mt_vfs_watch *w, const watched *v, int64_t now)
     uint64_t gone = v->free_then > w->disk_free ? v->free_then - w->disk_free : 0;
     int64_t age = now - v->measured_ns;
 
-    if (!v->known || w->low_since_ns > v->measured_ns || (!v->mounters && gone))
+    if (!v->known || (w->low_since_ns > v->measured_ns && !v->slow) || (!v->mounters && gone))
         return true;
     if (age < v->took_ns * AGAIN_PER_COST || v->judging)
         return false;
@@ -302,12 +313,14 @@ static bool is_due(const mt_vfs_watch *w, const watched *v, int64_t now)
 }
 
 // The one that waits longest.
-static void measure_next(mt_vfs_watch *w, int64_t now)
+static void measure_next(mt_vfs_watch *w, bool slow, int64_t now)
 {
     watched *due = NULL;
 
     for (watched *v = w->list, *next; v; v = next) {
         next = v->next;
+        if (v->slow != slow)
+            continue;
         if (!v->asked && is_due(w, v, now)) {
             if (!due || v->measured_ns < due->measured_ns)
                 due = v;
@@ -315,7 +328,7 @@ static void measure_next(mt_vfs_watch *w, int64_t now)
             drop(w, v); // nothing was written since it was measured
         }
     }
-    if (!due || !mt_vfs_measure_ask(w->measure, due->id))
+    if (!due || !mt_vfs_measure_ask(w->measure[slow], due->id))
         return;
     due->asked = true;
     due->free_then = w->disk_free;
@@ -361,7 +374,7 @@ static void look_at_disk(mt_vfs_watch *w, int64_t now)
             w->low_since_ns = now;
     } else {
         for (const watched *v = w->list; v; v = v->next)
-            if (v->measured_ns < w->low_since_ns || v->judging)
+            if ((v->measured_ns < w->low_since_ns && !v->slow) || v->judging)
                 return;
         blame_one(w, now);
     }
@@ -373,7 +386,8 @@ static void on_tick(mt_timer *timer, void *data)
     int64_t now = mt_boottime_ns();
 
     look_at_disk(w, now);
-    measure_next(w, now);
+    measure_next(w, false, now);
+    measure_next(w, true, now);
     for (watched *v = w->list; v; v = v->next)
         if (v->judging && now >= v->judge_by_ns)
             verdict(w, v);
@@ -397,8 +411,10 @@ int mt_vfs_watch_new(const mt_vfs_watch_options *options, mt_vfs_watch **ret, mt
         mt_vfs_watch_free(w);
         return mt_fail_oom(err);
     }
-    if (mt_vfs_measure_new(options->loop, options->store, options->vfs_dirfd, on_measured, w,
-                           &w->measure, err) < 0) {
+    if (mt_vfs_measure_new(options->loop, options->store, options->vfs_dirfd, QUICK_MS, on_measured,
+                           w, &w->measure[0], err) < 0 ||
+        mt_vfs_measure_new(options->loop, options->store, options->vfs_dirfd, SLOW_MS, on_measured,
+                           w, &w->measure[1], err) < 0) {
         mt_vfs_watch_free(w);
         return -1;
     }
@@ -410,7 +426,8 @@ void mt_vfs_watch_free(mt_vfs_watch *w)
 {
     if (!w)
         return;
-    mt_vfs_measure_free(w->measure);
+    mt_vfs_measure_free(w->measure[0]);
+    mt_vfs_measure_free(w->measure[1]);
     mt_timer_free(w->timer);
     while (w->list)
         drop(w, w->list);

@@ -110,6 +110,16 @@ static void empty(int dirfd, int depth)
     (void)closedir(d);
 }
 
+void folder_remove_outputs(int folder_fd)
+{
+    _cleanup_close_ int fd = mt_sys_open_beneath(folder_fd, "out", O_RDONLY | O_DIRECTORY, 0);
+
+    if (fd < 0)
+        return;
+    empty(fd, 0);
+    (void)unlinkat(folder_fd, "out", AT_REMOVEDIR);
+}
+
 void folder_remove(runner *r, const char *run_id)
 {
     _cleanup_close_ int fd = -1;

@@ -168,10 +168,14 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
 
 // Asked twice it may come to the second when a new run has taken the name: only what is closed
 // goes.
-void janitor_forget_run(runner *r, const char *run_id)
+void janitor_forget_run(runner *r, const char *run_id, mt_forget what)
 {
     _cleanup_close_ int folder = -1;
 
-    if (folder_open(r, run_id, &folder, NULL) == 0 && folder_closed(folder))
+    if (folder_open(r, run_id, &folder, NULL) != 0 || !folder_closed(folder))
+        return;
+    if (what == MT_FORGET_OUTPUTS)
+        folder_remove_outputs(folder);
+    else
         folder_remove(r, run_id);
 }

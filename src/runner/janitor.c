@@ -34,6 +34,7 @@ typedef struct job {
     unsigned count;
     char layer[MT_LAYER_TEXT];
     uint64_t limit;
+    mt_forget forget;
 } job;
 
 typedef struct answer {
@@ -103,7 +104,7 @@ static void do_job(runner *r, int fd, const job *j)
         answer_with(fd, &a, -1);
         break;
     case JOB_FORGET:
-        janitor_forget_run(r, j->run_id);
+        janitor_forget_run(r, j->run_id, j->forget);
         break;
     case JOB_NETNS:
         make_namespaces(fd, j->count);
@@ -348,9 +349,9 @@ int janitor_clean(janitor *j, run *u)
     return tell(j, &what);
 }
 
-int janitor_forget(janitor *j, const char *run_id)
+int janitor_forget(janitor *j, const char *run_id, mt_forget forget)
 {
-    job what = {.type = JOB_FORGET};
+    job what = {.type = JOB_FORGET, .forget = forget};
 
     memcpy(what.run_id, run_id, sizeof(what.run_id));
     return tell(j, &what);

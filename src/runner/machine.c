@@ -335,7 +335,8 @@ static int send_identity(const mt_machine *m, const mt_identity *id, const int *
         c->cmsg_len = CMSG_LEN(bytes);
         memcpy(CMSG_DATA(c), fds, bytes);
     }
-    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    // One that has failed already has said why: that is read as its report.
+    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 && errno != EPIPE ? -errno : 0;
 }
 
 int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
@@ -358,7 +359,9 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
         r = mt_fail_errno(err, r, "cannot reach the process that completes the machine");
     while (count > 0)
         mt_close_fd(&fds[--count]);
-    mt_close_fd(&m->secrets_fd);
+    // One that nobody needs is taken apart by its close: not here, while the builder is waited for.
+    if (id.has_secrets)
+        mt_close_fd(&m->secrets_fd);
     return r < 0 ? mt_wrap(err, "the machine could not be made") : 0;
 }
 

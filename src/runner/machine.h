@@ -37,7 +37,8 @@ typedef struct mt_machine {
     int mounts_fd;  // its mount namespace: kept, so that taking it apart holds up nobody's end
     int meminfo_fd; // what it sees as /proc/meminfo, to be written; comes with root_fd
     int cpus_fd;    // and as /sys/devices/system/cpu/online
-    int secrets_fd; // detached mount of /mnt/secrets, until the builder has it
+    int secrets_fd; // detached mount of /mnt/secrets, until the builder has it; without secrets the
+                    // caller closes it in a moment that costs nobody
     int64_t began_us;
     bool done; // the builder has said so
     mt_machine_phase phases[MT_MACHINE_PHASES_MAX];

@@ -63,7 +63,8 @@ static int make(int from, off_t size, int *ret_mount)
     int r;
 
     (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)size + (64 << 10));
-    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "size", bytes, 0) < 0 ||
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", "tmpfs", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "size", bytes, 0) < 0 ||
         fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
         fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -errno;

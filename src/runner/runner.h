@@ -189,7 +189,7 @@ int blocks_maps(blocks *b, uint32_t number, int *ret_image_fd, int *ret_vfs_fd, 
 int janitor_start(runner *r, mt_err **err);
 void janitor_free(janitor *j);
 int janitor_clean(janitor *j, run *u); // answers through runs_cleaned()
-int janitor_forget(janitor *j, const char *run_id);
+int janitor_forget(janitor *j, const char *run_id, mt_forget what);
 void janitor_ask_netns(janitor *j, unsigned count);
 void janitor_ask_scratch(janitor *j);
 // What a build has written so far; answers through layers_measured().
@@ -206,7 +206,7 @@ typedef struct clean_result {
 } clean_result;
 clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost);
 int janitor_clean_place(runner *r, const char *place); // groups and scratch folder of that name
-void janitor_forget_run(runner *r, const char *run_id);
+void janitor_forget_run(runner *r, const char *run_id, mt_forget what);
 
 // netns.c
 // A network namespace with its loopback up: its fd or negative errno. The caller stays in it.
@@ -311,13 +311,15 @@ void runs_remove(run *u);                // from the list; closes what it holds
 int runs_adopt(runner *r, mt_err **err); // at start: every folder whose journal is open
 void runs_look_again(runner *r);         // now and then: those unknown and stuck
 // A server asks: cleans what is left of the run. 0: the answer comes later; -1 with *err.
-int runs_sweep(runner *r, const char *run_id, bool forget, conn *asker, uint32_t tag, mt_err **err);
+int runs_sweep(runner *r, const char *run_id, mt_forget forget, conn *asker, uint32_t tag,
+               mt_err **err);
 
 // folder.c: a run's folder and its journal, opened without trust in what lies around them.
 int folder_make(runner *r, const char *run_id, int *ret_fd, mt_err **err);
 int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err); // 1: there is none
 int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // its `sock`
 void folder_remove(runner *r, const char *run_id);
+void folder_remove_outputs(int folder_fd);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
 // cpus.c

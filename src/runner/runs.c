@@ -123,7 +123,7 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
     if (result.result < 0)
         return;
     if (u->forget)
-        (void)janitor_forget(r->janitor, run_id);
+        (void)janitor_forget(r->janitor, run_id, MT_FORGET_ALL);
     blocks_release(MT_TAKE_FD(u->lock_fd));
     memcpy(layer, u->layer, sizeof(layer));
     runs_remove(u);
@@ -297,7 +297,7 @@ void runs_look_again(runner *r)
     }
 }
 
-static int sweep_known(run *u, bool forget, conn *asker, uint32_t tag, mt_err **err)
+static int sweep_known(run *u, mt_forget forget, conn *asker, uint32_t tag, mt_err **err)
 {
     if (u->state == RUN_LIVE || u->state == RUN_UNKNOWN)
         return mt_fail(err, MT_E_CONFLICT, "run '%s' is alive: terminate it first", u->id);
@@ -305,13 +305,14 @@ static int sweep_known(run *u, bool forget, conn *asker, uint32_t tag, mt_err **
         return mt_fail(err, MT_E_CONFLICT, "run '%s' is being swept already", u->id);
     u->sweeper = asker;
     u->sweep_tag = tag;
-    u->forget |= forget;
+    u->forget |= forget == MT_FORGET_ALL; // outputs only: asked again when it is closed
     if (u->state == RUN_STUCK)
         runs_clean(u);
     return 0;
 }
 
-int runs_sweep(runner *r, const char *run_id, bool forget, conn *asker, uint32_t tag, mt_err **err)
+int runs_sweep(runner *r, const char *run_id, mt_forget forget, conn *asker, uint32_t tag,
+               mt_err **err)
 {
     _cleanup_close_ int folder = -1;
     run *u = runs_find(r, run_id);
@@ -328,8 +329,8 @@ int runs_sweep(runner *r, const char *run_id, bool forget, conn *asker, uint32_t
         if (u)
             return sweep_known(u, forget, asker, tag, err);
     }
-    if (there == 0 && forget)
-        (void)janitor_forget(r->janitor, run_id);
+    if (there == 0 && forget != MT_FORGET_NOTHING)
+        (void)janitor_forget(r->janitor, run_id, forget);
     server_swept(asker, tag, run_id, 0);
     return 0;
 }

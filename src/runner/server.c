@@ -99,7 +99,7 @@ static int on_sweep(conn *c, const mt_frame *f)
 {
     _cleanup_err_ mt_err *err = NULL;
     char id[37];
-    bool forget;
+    mt_forget forget;
 
     if (mt_get_sweep(f, id, &forget) < 0)
         return -EBADMSG;

@@ -156,6 +156,9 @@ static int flush(sup_client *c)
         n = send_some(c);
         if (n < 0 && errno == EINTR)
             continue;
+        // More descriptors are on their way than root may have there: the server comes again.
+        if (n < 0 && errno == ETOOMANYREFS)
+            return -1;
         if (n < 0 && errno != EAGAIN)
             return stop_sending(c);
         if (n < 0) {

@@ -316,6 +316,7 @@ static void close_makings(supervisor *s)
     mt_close_fd(&res->init_fd);
     mt_close_fd(&res->dev_fd);
     mt_close_fd(&res->mt_fd);
+    mt_close_fd(&s->machine.secrets_fd);
 }
 
 static void machine_ready(supervisor *s)

@@ -396,7 +396,7 @@ static void test_many_at_once(void)
     bed_result r;
 
     for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
-        list[i] = CMD("echo x >> /mnt/data/out; exit 3");
+        list[i] = CMD("echo x >> /mnt/data/many; exit 3");
         list[i].wait = false;
     }
     plan.limits.pids = 1024;
@@ -405,7 +405,7 @@ static void test_many_at_once(void)
     CHECK_INT(r.startup_ended, MT_PLAN_STARTUP_MAX);
     for (size_t i = 0; i < MT_ARRAY_SIZE(r.startup_code); i++)
         CHECK_INT(r.startup_code[i], 3);
-    CHECK_INT(strlen(output_of("out")), 2 * MT_PLAN_STARTUP_MAX);
+    CHECK_INT(strlen(output_of("many")), 2 * MT_PLAN_STARTUP_MAX);
 }
 
 static void test_deadline(void)

@@ -28,8 +28,10 @@ typedef struct mt_api {
     uint32_t service_uid; // S: owner of what the server writes into a VFS
     uint32_t service_gid;
     const char *instance;
+    const char *state;     // the folder, for people
     mt_mtr_server limits;  // what a capsule may ask for, what it gets unasked, the default image
     int64_t max_live_runs; // of the whole server
+    int64_t vfs_limit;     // bytes of a new file system
     mt_server *server;     // for mt_announce()
     mt_shells *shells;     // the loop's thread alone
 } mt_api;

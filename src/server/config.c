@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-enum { CONFIG_ARENA = 4 << 20 };
+enum { CONFIG_ARENA = 4 << 20, MAX_CPUS = 65536 };
 
 typedef struct option {
     const char *name;
@@ -55,6 +55,29 @@ static int set_duration(mt_config *c, const option *o, const char *value, mt_err
 {
     if (!mt_duration_parse(mt_str_of(value), (int64_t *)((char *)c + o->offset)))
         return mt_fail(err, MT_E_BAD_FIELD, "--%s must be " MT_DURATION_GRAMMAR, o->name);
+    return 0;
+}
+
+// "2", "1.5": thousandths at most.
+static int set_cpus(mt_config *c, const option *o, const char *value, mt_err **err)
+{
+    const char *dot = strchr(value, '.');
+    mt_str whole = {value, dot ? (size_t)(dot - value) : strlen(value)};
+    char digits[] = "000";
+    uint64_t cpus, milli = 0;
+    size_t len = dot ? strlen(dot + 1) : 0;
+    bool good = mt_parse_u64(whole, MAX_CPUS, &cpus) && (!dot || (len >= 1 && len <= 3));
+
+    if (good && dot) {
+        memcpy(digits, dot + 1, len);
+        good = mt_parse_u64(mt_str_of(digits), 999, &milli);
+    }
+    if (!good || cpus * 1000 + milli < 10)
+        return mt_fail(err, MT_E_BAD_FIELD,
+                       "--%s must be a number from 0.01 up with at most three digits after the "
+                       "point",
+                       o->name);
+    *(int64_t *)((char *)c + o->offset) = (int64_t)(cpus * 1000 + milli);
     return 0;
 }
 
@@ -113,16 +136,33 @@ static const option OPTIONS[] = {
     {"memory-max", "SIZE", set_size, AT(limits.ceilings.memory_bytes), 0, 0,
      "most memory that a capsule may ask for (default: the machine's less a tenth, at least 256MiB "
      "and at most 4GiB)"},
+    {"cpus", "N", set_cpus, AT(limits.defaults.cpu_milli), 0, 0,
+     "CPUs of a capsule that names none, for example 1.5 (default: all)"},
+    {"cpus-max", "N", set_cpus, AT(limits.ceilings.cpu_milli), 0, 0,
+     "most CPUs that a capsule may ask for (default: all)"},
     {"disk", "SIZE", set_size, AT(limits.defaults.disk_bytes), 0, 0,
      "disk of a capsule that names none (default 2GiB)"},
     {"disk-max", "SIZE", set_size, AT(limits.ceilings.disk_bytes), 0, 0,
-     "most disk that a capsule may ask for (default 10GiB)"},
+     "most disk that a capsule may ask for, half the scratch disk at most (default 10GiB)"},
     {"pids", "N", set_number, AT(limits.defaults.pids), 16, 4194304,
      "processes of a capsule that names none (default 512)"},
     {"pids-max", "N", set_number, AT(limits.ceilings.pids), 16, 4194304,
      "most processes that a capsule may ask for (default 4096)"},
+    {"vfs-limit", "SIZE", set_size, AT(vfs_limit), 0, 0,
+     "what a new file system may hold (default 10GiB); mt vfs-limit changes it for one"},
     {"max-duration", "DURATION", set_duration, AT(limits.ceilings.max_duration_ms), 0, 0,
      "the longest maxDuration (default 7.00:00:00)"},
+    {"keep-outputs", "DURATION", set_duration, AT(keep.outputs_ms), 0, 0,
+     "how long after a run's end what its commands printed is kept, byte for byte (default "
+     "1.00:00:00)"},
+    {"keep-outputs-size", "SIZE", set_size, AT(keep.outputs_bytes), 0, 0,
+     "how much of it in all; of the longest ended runs it goes first (default 10GiB)"},
+    {"keep-runs", "DURATION", set_duration, AT(keep.runs_ms), 0, 0,
+     "how long the records of ended runs and of their commands are kept (default 30.00:00:00)"},
+    {"keep-events", "DURATION", set_duration, AT(keep.events_ms), 0, 0,
+     "how long events are kept (default 7.00:00:00)"},
+    {"keep-events-count", "N", set_number, AT(keep.events_most), 1, 1000000000,
+     "how many events at most (default 1000000)"},
     {"ready-file", "FILE", set_text, AT(ready_file), 0, 0,
      "write {\"url\",\"socket\",\"pid\"} there when requests are answered"},
     {"allow-no-landlock", NULL, set_switch, AT(allow_no_landlock), 0, 0,
@@ -226,6 +266,7 @@ static void defaults(mt_config *c)
         .service_uid = -1,
         .service_gid = -1,
         .max_live_runs = 2000,
+        .vfs_limit = (int64_t)10 << 30,
         .hosts = {"localhost", "127.0.0.1", "[::1]"},
         .host_count = 3,
         .log_level = MT_LOG_INFO,
@@ -239,6 +280,11 @@ static void defaults(mt_config *c)
                                 .disk_bytes = (int64_t)2 << 30,
                                 .max_duration_ms = 600000},
                    .default_image = "default"},
+        .keep = {.outputs_ms = (int64_t)86400 * 1000,
+                 .outputs_bytes = (int64_t)10 << 30,
+                 .runs_ms = (int64_t)30 * 86400 * 1000,
+                 .events_ms = (int64_t)7 * 86400 * 1000,
+                 .events_most = 1000000},
     };
 }
 
@@ -264,6 +310,13 @@ int mt_config_parse(int argc, char **argv, mt_config *ret, mt_err **err)
     }
     if (ret->limits.defaults.memory_bytes > ret->limits.ceilings.memory_bytes)
         ret->limits.defaults.memory_bytes = ret->limits.ceilings.memory_bytes;
+    if (ret->limits.defaults.pids > ret->limits.ceilings.pids)
+        ret->limits.defaults.pids = ret->limits.ceilings.pids;
+    // A ceiling below what the machine has holds for those that name none, too.
+    if (ret->limits.ceilings.cpu_milli < sysconf(_SC_NPROCESSORS_ONLN) * 1000 &&
+        (!ret->limits.defaults.cpu_milli ||
+         ret->limits.defaults.cpu_milli > ret->limits.ceilings.cpu_milli))
+        ret->limits.defaults.cpu_milli = ret->limits.ceilings.cpu_milli;
     if (ret->limits.defaults.disk_bytes > ret->limits.ceilings.disk_bytes)
         ret->limits.defaults.disk_bytes = ret->limits.ceilings.disk_bytes;
     return 0;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "core/retention.h"
 #include "mtr/kinds.h"
 
 enum { MT_HOSTS_MAX = 32 };
@@ -19,9 +20,11 @@ typedef struct mt_config {
     const char *ready_file; // written when the server is ready; NULL: none
     int64_t service_uid, service_gid;
     int64_t max_live_runs;
+    int64_t vfs_limit;                   // bytes of a new file system
     const char *hosts[MT_HOSTS_MAX + 1]; // NULL at the end
     size_t host_count;
     mt_mtr_server limits;
+    mt_retention_limits keep;
     bool allow_no_landlock;
     bool help, version;
     mt_log_level log_level;

@@ -30,6 +30,7 @@ typedef struct daemon_state {
     mt_api api;
     mt_loop *loop;
     mt_server *server;
+    mt_retention *retention;
     mt_door socket_door, tcp_door;
     uint16_t tcp_port;
     char *vfs_path, *runs_path, *store_path;
@@ -117,7 +118,7 @@ static void open_door(const char *run_id, int fd, uint32_t uid_base, void *data)
 
 static void close_door(const char *run_id, void *data)
 {
-    mt_doors_close(mt_server_doors(data), run_id);
+    mt_server_run_ends(data, run_id);
 }
 
 static int open_parts(daemon_state *d, mt_err **err)
@@ -227,9 +228,11 @@ static int start_as_root(daemon_state *d, mt_err **err)
         return -1;
     d->api.limits = d->config.limits;
     d->api.instance = d->config.instance;
+    d->api.state = d->config.state;
     d->api.service_uid = (uint32_t)d->config.service_uid;
     d->api.service_gid = (uint32_t)d->config.service_gid;
     d->api.max_live_runs = d->config.max_live_runs;
+    d->api.vfs_limit = d->config.vfs_limit;
     d->loop = mt_loop_new();
     if (!d->loop)
         return mt_fail_errno(err, errno, "cannot make an event loop");
@@ -295,6 +298,12 @@ static int start_as_service(daemon_state *d, mt_err **err)
     mt_store_set_listener(d->api.store, on_events, &d->api);
     if (mt_runs_adopt(d->api.runs, err) < 0)
         return -1;
+    mt_retention_options retention = {.store = d->api.store,
+                                      .runs = d->api.runs,
+                                      .runs_dirfd = d->api.runs_dirfd,
+                                      .limits = d->config.keep};
+    if (mt_retention_start(&retention, &d->retention, err) < 0)
+        return -1;
     return mt_server_start(d->server, WORKERS, err);
 }
 
@@ -316,6 +325,7 @@ static void release(daemon_state *d)
 {
     mt_server_free(d->server);
     mt_shells_free(d->api.shells);
+    mt_retention_stop(d->retention);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);

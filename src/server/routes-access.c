@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is asking, users and keys, namespaces and their members.
+#include "base/clock.h"
 #include "server/api.h"
 
 #include <sodium.h>
@@ -355,17 +356,22 @@ static int create_user(mt_request *req, mt_reply *reply, mt_err **err)
 {
     char token[MT_STORE_TOKEN];
     const char *name;
+    int64_t expires = 0; // of the key
     mt_role role = MT_ROLE_USER;
     mt_user user;
     mt_key key;
     mt_jw w;
 
     if (need_admin(req, err) < 0 || body_name(req, &name, err) < 0 ||
-        MT_JSON_ONLY(req->body, err, "name", "role") < 0 || read_role(req, &role, err) < 0 ||
-        mt_store_user_create_in_run(req->api->store, name, role, made_in_run(req), &user, err) <
+        MT_JSON_ONLY(req->body, err, "name", "role", "expires") < 0 ||
+        read_role(req, &role, err) < 0 || mt_json_opt_time(req->body, "expires", &expires, err) < 0)
+        return -1;
+    if (expires && expires <= mt_now_us()) // before the user is made
+        return mt_fail_field(err, MT_E_BAD_FIELD, "expires", "a key cannot expire in the past");
+    if (mt_store_user_create_in_run(req->api->store, name, role, made_in_run(req), &user, err) <
             0 ||
-        mt_store_key_create_in_run(req->api->store, user.id, "first", 0, made_in_run(req), &key,
-                                   token, err) < 0)
+        mt_store_key_create_in_run(req->api->store, user.id, "first", expires, made_in_run(req),
+                                   &key, token, err) < 0)
         return -1;
     mt_jw_init(&w, &reply->body, 0);
     mt_jw_begin_object(&w);

@@ -361,6 +361,20 @@ static bool has_printed(const mt_command_record *c, int stream)
                                         : c->error.len || c->error_length;
 }
 
+static int output_is_gone(const mt_request *req, const mt_command_record *c, mt_err **err)
+{
+    _cleanup_(mt_run_done) mt_run run = {0};
+    char when[MT_TIME_TEXT] = "";
+
+    if (mt_store_run_get(req->api->store, NULL, c->run_id, &run, NULL) == 0 &&
+        run.date_outputs_removed)
+        (void)mt_time_format(run.date_outputs_removed, when);
+    return mt_fail(err, MT_E_GONE,
+                   "the output of command '%s' was kept for its time and removed%s%s; its record "
+                   "has the end of it",
+                   c->id, *when ? " at " : "", when);
+}
+
 // *ret_fd < 0 when nothing was printed (yet).
 static int open_spool(const mt_request *req, const mt_command_record *c, int stream, int *ret_fd,
                       mt_err **err)
@@ -371,10 +385,7 @@ static int open_spool(const mt_request *req, const mt_command_record *c, int str
     if (fd >= 0 || (fd == -ENOENT && !has_printed(c, stream)))
         return 0;
     if (fd == -ENOENT)
-        return mt_fail(err, MT_E_GONE,
-                       "the output of command '%s' was kept for its time and removed; its record "
-                       "has the end of it",
-                       c->id);
+        return output_is_gone(req, c, err);
     return mt_fail_errno(err, fd, "cannot read the output of command '%s'", c->id);
 }
 

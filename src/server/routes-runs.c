@@ -62,6 +62,7 @@ static void write_run_members(mt_jw *w, const mt_run *run)
     mt_jw_member_text(w, "imageDigest", run->image_digest);
     mt_jw_key(w, "phases");
     mt_jw_raw(w, mt_str_of(run->phases));
+    mt_jw_member_time(w, "dateOutputsRemoved", run->date_outputs_removed);
     mt_jw_member_int(w, "memoryPeakBytes", run->memory_peak_bytes);
     mt_jw_member_int(w, "cpuMicroseconds", run->cpu_us);
     mt_jw_key(w, "runSeconds");

@@ -172,6 +172,7 @@ static int doctor(mt_request *req, mt_reply *reply, mt_err **err)
     check_runner(req, checks);
     v = mt_json_new_object();
     (void)mt_json_set(v, "checks", checks);
+    (void)mt_json_set(v, "stateFolder", mt_json_new_text(req->api->state));
     return mt_reply_json(reply, 200, v, err);
 }
 

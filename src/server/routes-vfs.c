@@ -75,7 +75,7 @@ static int create_vfs(mt_request *req, mt_reply *reply, mt_err **err)
     mt_id_new(id);
     if (mt_vfs_create(api->vfs_dirfd, id, api->service_uid, api->service_gid, err) < 0)
         return -1;
-    if (mt_store_vfs_create(api->store, id, ns.id, name.data, 0, &record, err) < 0) {
+    if (mt_store_vfs_create(api->store, id, ns.id, name.data, api->vfs_limit, &record, err) < 0) {
         (void)mt_vfs_destroy(api->vfs_dirfd, id, NULL);
         return -1;
     }
@@ -122,6 +122,25 @@ static int get_vfs(mt_request *req, mt_reply *reply, mt_err **err)
     // null: too much to be counted in the time there is
     (void)mt_json_set(v, "usedBytes", r == 0 ? mt_json_new_int((int64_t)used) : mt_json_new_null());
     return mt_reply_json(reply, 200, v, err);
+}
+
+// The limit keeps the host's disk from tenants, so it is the administrator's.
+static int change_vfs(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    mt_object server = mt_object_server();
+    mt_vfs_record record;
+    int64_t limit;
+
+    if (find_record(req, MT_MAY_SEE, &record, err) < 0 ||
+        access_check(&req->user, MT_MAY_ADMIN, &server, err) < 0 ||
+        mt_json_need_object(req->body, "the body", err) < 0 ||
+        MT_JSON_ONLY(req->body, err, "limit") < 0)
+        return -1;
+    if (!mt_size_parse(mt_json_str(mt_json_get(req->body, "limit")), &limit))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "limit", "limit must be " MT_SIZE_GRAMMAR);
+    if (mt_store_vfs_set_limit(req->api->store, record.id, limit, &record, err) < 0)
+        return -1;
+    return mt_reply_json(reply, 200, record_json(&record), err);
 }
 
 static int delete_vfs(mt_request *req, mt_reply *reply, mt_err **err)
@@ -463,6 +482,10 @@ const mt_route mt_routes_vfs[] = {
      .handler = create_vfs,
      .max_body = MT_BODY_SMALL},
     {.method = "GET", .pattern = "/v1/namespaces/{ns}/vfs/{name}", .handler = get_vfs},
+    {.method = "PATCH",
+     .pattern = "/v1/namespaces/{ns}/vfs/{name}",
+     .handler = change_vfs,
+     .max_body = MT_BODY_SMALL},
     {.method = "DELETE",
      .pattern = "/v1/namespaces/{ns}/vfs/{name}",
      .handler = delete_vfs,

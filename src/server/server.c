@@ -15,7 +15,8 @@ enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST
 
 typedef struct job {
     mt_server *server;
-    mt_http_server *web; // whose exchange it is
+    struct job *prev, *next; // all of the server's
+    mt_http_server *web;     // whose exchange it is
     uint64_t exchange;
     mt_http_request *http; // a reference
     mt_door door;          // a copy: that of a run goes with the run
@@ -48,6 +49,7 @@ struct mt_server {
     unsigned to_stop; // of the two that have not
     void (*stopped)(void *data);
     void *stopped_data;
+    job *jobs;
     job *waiting[TOPICS];
 };
 
@@ -181,6 +183,12 @@ static void reply_init(mt_reply *reply)
 
 static void job_free(job *j)
 {
+    if (j->prev)
+        j->prev->next = j->next;
+    else
+        j->server->jobs = j->next;
+    if (j->next)
+        j->next->prev = j->prev;
     stop_waiting(j);
     mt_follow_free(j->follow);
     if (j->req.taker)
@@ -397,11 +405,23 @@ static void handle(mt_http_x *x, job *j)
     submit(j);
 }
 
+// What goes on for long by way of a run's sign-in was let in while the run lived; as long as it is
+// on a worker, mt_server_run_ends() passes it over.
+static void check_run_lives(job *j)
+{
+    bool goes_on = j->reply.not_yet || j->reply.follow.command_id || j->req.taker || j->admit;
+    char ns[MT_STORE_NAME];
+    mt_user user;
+
+    if (goes_on && !j->err && j->req.run_id)
+        (void)mt_store_run_sign_in(j->server->api->store, j->req.run_id, &user, ns, &j->err);
+}
+
 // Its sender may send it: the body is let in.
 static void admitted(mt_http_x *x, job *j)
 {
     uint64_t id = j->exchange;
-    mt_http_server *http = j->server->http;
+    mt_http_server *http = j->web;
 
     j->admit = false;
     if (j->req.taker)
@@ -423,6 +443,7 @@ static void on_worked(void *data)
         job_free(j);
         return;
     }
+    check_run_lives(j);
     if (j->admit && !j->err) {
         admitted(x, j);
         return;
@@ -583,6 +604,10 @@ static job *job_new(mt_http_x *x, mt_server *server)
     if (!j)
         return NULL;
     j->server = server;
+    j->next = server->jobs;
+    if (j->next)
+        j->next->prev = j;
+    server->jobs = j;
     j->web = mt_http_server_of(x);
     j->exchange = mt_http_id(x);
     j->http = mt_http_request_ref(mt_http_req(x));
@@ -686,7 +711,7 @@ void mt_server_free(mt_server *server)
         return;
     // First the workers: their jobs post to the loop, which runs once more to take them in.
     mt_pool_free(server->pool);
-    mt_doors_free(server->doors);
+    mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
     free(server);
@@ -700,6 +725,22 @@ mt_http_server *mt_server_http(mt_server *server)
 mt_doors *mt_server_doors(mt_server *server)
 {
     return server->doors;
+}
+
+void mt_server_run_ends(mt_server *server, const char *run_id)
+{
+    mt_doors_close(server->doors, run_id);
+    for (job *j = server->jobs, *next; j; j = next) {
+        mt_http_x *x;
+
+        next = j->next;
+        // What is on a worker is asked when it comes back.
+        if (j->running || !j->req.run_id || strcmp(j->req.run_id, run_id) != 0)
+            continue;
+        x = mt_http_find(j->web, j->exchange);
+        if (x)
+            mt_http_abort(x);
+    }
 }
 
 static void one_stopped(void *data)

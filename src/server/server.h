@@ -22,5 +22,8 @@ int mt_server_start(mt_server *server, size_t workers, mt_err **err);
 void mt_server_free(mt_server *server);            // lets handlers finish; accepts NULL
 mt_http_server *mt_server_http(mt_server *server); // of the host's doors
 mt_doors *mt_server_doors(mt_server *server);      // those of runs
+// A run ends, or its end is stored: its door is shut, and what goes on by way of its sign-in,
+// through whatever door, is cut.
+void mt_server_run_ends(mt_server *server, const char *run_id);
 // Graceful end: as mt_http_server_stop(), for all doors.
 void mt_server_stop(mt_server *server, int64_t within_ms, void (*done)(void *data), void *data);

@@ -88,6 +88,15 @@ static void test_config(void)
     CHECK_STR(CONFIGURE((char *)"--memory", (char *)"512MiB"), "ok");
     CHECK_INT(c.limits.defaults.memory_bytes, 512 << 20);
     CHECK_STR(c.tcp, "127.0.0.1:7420");
+    CHECK_STR(CONFIGURE((char *)"--cpus=0.25", (char *)"--cpus-max=1.5"), "ok");
+    CHECK_INT(c.limits.defaults.cpu_milli, 250);
+    CHECK_INT(c.limits.ceilings.cpu_milli, 1500);
+    CHECK_STR(CONFIGURE((char *)"--cpus-max=0.5"), "ok"); // for those that name none, too
+    CHECK_INT(c.limits.defaults.cpu_milli, 500);
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=1.2345"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=.5"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=0.001"), "--cpus must be a number"));
+    CHECK(mt_starts_with(CONFIGURE((char *)"--cpus=1."), "--cpus must be a number"));
     CHECK_STR(CONFIGURE((char *)"--memory=1GB"), "--memory must be " MT_SIZE_GRAMMAR);
     CHECK_STR(CONFIGURE((char *)"--memry=1GiB"), "no option 'memry': did you mean 'memory'?");
     CHECK_STR(CONFIGURE((char *)"--state"), "--state needs a value");
@@ -169,15 +178,16 @@ static void pass(void *data)
     (void)pthread_mutex_unlock(&g->c.lock);
 }
 
-// However much one asks for, there is a thread for another.
-static void test_pool_is_fair(void)
+// However much one asks for, there is a thread for another; and however many runs ask, for one that
+// is none, whatever their numbers have in common.
+static void test_pool_is_fair(bool runs)
 {
     struct gate g = {.c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0}};
     mt_pool *pool = NULL;
 
     CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
     for (int i = 0; i < 100; i++)
-        CHECK_INT(mt_pool_run(pool, (mt_lane){7, false}, wait_at_gate, &g), 0);
+        CHECK_INT(mt_pool_run(pool, (mt_lane){runs ? (uint64_t)i : 7, runs}, wait_at_gate, &g), 0);
     for (int i = 0; i < 10; i++)
         CHECK_INT(mt_pool_run(pool, (mt_lane){8, false}, pass, &g), 0);
     (void)pthread_mutex_lock(&g.c.lock);
@@ -198,6 +208,7 @@ int main(void)
     test_tables();
     test_config();
     test_pool();
-    test_pool_is_fair();
+    test_pool_is_fair(false);
+    test_pool_is_fair(true);
     return TAP_DONE();
 }

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-enum { TRIM_EVERY = 1024 };
-
 static mt_event *event_slot(mt_store *s)
 {
     if (s->event_count == s->event_cap) {
@@ -40,9 +38,6 @@ int event_add(tx *t, const char *kind, const char *id, const char *ns, const cha
     (void)snprintf(e->namespace_id, sizeof(e->namespace_id), "%s", ns);
     (void)snprintf(e->change, sizeof(e->change), "%s", change);
     t->store->event_count++;
-    if (number % TRIM_EVERY == 0 &&
-        db_run(t->db, EVENT_TRIM, err, I(number - STORE_EVENTS_KEPT)) < 0)
-        return -1;
     return 0;
 }
 

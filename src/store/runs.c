@@ -60,12 +60,13 @@ static int run_row(db_stmt *st, mt_run *r, int64_t *ret_number, mt_err **err)
     *ret_number = db_int(st, 28);
     r->relation = (mt_relation)db_int(st, 29);
     r->extended_ms = db_int(st, 30);
-    if (!db_is_null(st, 31))
-        r->request = db_dup(st, 31);
+    r->date_outputs_removed = db_int(st, 31);
     if (!db_is_null(st, 32))
-        r->definition = db_dup(st, 32);
+        r->request = db_dup(st, 32);
+    if (!db_is_null(st, 33))
+        r->definition = db_dup(st, 33);
     if (!r->limits_reached || !r->labels || !r->phases || !r->failure_details ||
-        (!db_is_null(st, 31) && (!r->request || !r->definition))) {
+        (!db_is_null(st, 32) && (!r->request || !r->definition))) {
         mt_run_done(r);
         return mt_fail_oom(err);
     }

@@ -67,7 +67,7 @@ struct mt_store {
     struct reader *readers; // idle ones
 };
 
-enum { STORE_RESERVE = 16 << 20, STORE_EVENTS_KEPT = 1000000, STORE_QUEUE = 100000 };
+enum { STORE_RESERVE = 16 << 20, STORE_QUEUE = 100000 };
 
 // open.c
 int store_open_with(const char *dir, int64_t reserve_bytes, mt_store **ret, mt_err **err);

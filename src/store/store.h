@@ -207,6 +207,9 @@ int mt_store_vfs_by_id(mt_store *s, const mt_user *as, const char *id, mt_vfs_re
 // namespace_id NULL: all that "as" may see.
 int mt_store_vfs_list(mt_store *s, const mt_user *as, const char *namespace_id, mt_page page,
                       mt_vfs_list *ret, mt_err **err); // by name; all: by id
+// [write]
+int mt_store_vfs_set_limit(mt_store *s, const char *id, int64_t limit_bytes, mt_vfs_record *ret,
+                           mt_err **err);
 // A conflict that lists the live runs that mount it and the deployed capsules that name it, unless
 // force. Remove the folder afterwards; a folder without a record is swept at start. [write]
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err);
@@ -377,7 +380,8 @@ typedef struct mt_run {
     char image_digest[136];
     int64_t memory_peak_bytes;
     int64_t cpu_us;
-    int64_t seq;          // of the last event that was applied
+    int64_t date_outputs_removed; // of what its commands printed; 0 while it is kept
+    int64_t seq;                  // of the last event that was applied
     char *definition;     // what it was started from: the capsule's definition; NULL in lists
     char *request;        // JSON of what the start added to it; NULL in lists
     mt_relation relation; // to its namespace
@@ -588,6 +592,33 @@ int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char 
                                     mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
+// What is kept of ended runs, the longest ended first; runs that live are never in these lists.
+
+typedef struct mt_kept_run {
+    char id[MT_ID_TEXT];
+    int64_t date_ended;
+    int64_t output_bytes; // in the files that its commands printed into, -1: not measured yet
+} mt_kept_run;
+
+typedef struct mt_kept_list {
+    mt_kept_run *items;
+    size_t count;
+} mt_kept_list;
+void mt_kept_list_done(mt_kept_list *l);
+
+// Those whose outputs are kept: all, or the ones not measured yet.
+int mt_store_kept_outputs(mt_store *s, bool unmeasured, size_t limit, mt_kept_list *ret,
+                          mt_err **err);
+int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err); // of all of them together
+int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                       mt_err **err);
+int mt_store_outputs_measured(mt_store *s, const mt_kept_list *runs, mt_err **err); // [write]
+int mt_store_outputs_removed(mt_store *s, const char *run_id, mt_err **err);        // [write]
+// With its commands. One that lives, or is not there, stays as it is: 0. [write]
+int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err);
+int mt_store_run_exists(mt_store *s, const char *id, mt_err **err); // 1, 0, < 0
+
+// ---------------------------------------------------------------------------------------------
 // Events: a numbered index of what changed, written with every change in its own transaction.
 
 typedef struct mt_event {
@@ -608,6 +639,8 @@ void mt_event_list_done(mt_event_list *l);
 
 int mt_store_event_list(mt_store *s, const mt_user *as, int64_t after, size_t limit,
                         mt_event_list *ret, mt_err **err);
+// Drops those from before that time, and those over so many. [write]
+int mt_store_event_trim(mt_store *s, int64_t before, int64_t most, mt_err **err);
 // fn gets the events of each commit, on the writer's thread: be short, call no [write] function.
 // Set it once, before other threads use the store.
 typedef void mt_store_listener_fn(const mt_event *events, size_t count, void *data);

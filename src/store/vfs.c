@@ -163,6 +163,39 @@ int mt_store_vfs_create(mt_store *s, const char *id, const char *namespace_id, c
     return 0;
 }
 
+struct set_limit {
+    const char *id;
+    int64_t limit;
+    mt_vfs_record *ret;
+};
+
+static int set_limit_op(tx *t, void *arg, mt_err **err)
+{
+    struct set_limit *c = arg;
+    int r = load_by_id(t->db, NULL, c->id, c->ret, err);
+
+    if (r != 0)
+        return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no file system '%.80s'", c->id);
+    if (db_run(t->db, VFS_LIMIT, err, T(c->id), I(c->limit)) < 0)
+        return -1;
+    c->ret->limit_bytes = c->limit;
+    return event_add(t, "vfs", c->id, c->ret->namespace_id, "changed", err);
+}
+
+int mt_store_vfs_set_limit(mt_store *s, const char *id, int64_t limit_bytes, mt_vfs_record *ret,
+                           mt_err **err)
+{
+    mt_vfs_record changed;
+    struct set_limit c = {id, limit_bytes, &changed};
+
+    if (limit_bytes <= 0)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "limit", "a limit is a number above 0");
+    if (store_write(s, set_limit_op, &c, err) < 0)
+        return -1;
+    *ret = changed;
+    return 0;
+}
+
 // ---- removal ----
 
 struct delete

@@ -52,11 +52,12 @@ static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
                         MT_MAX(max_age_ms * 1000, ret->took_us * AGE_PER_COST);
 }
 
-int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_err **err)
+int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, const _Atomic bool *stop,
+                    uint64_t *ret_bytes, mt_err **err)
 {
     struct slot found = {0}, *slot = slot_of(vfs);
     int64_t start = mt_monotonic_us();
-    int r = mt_vfs_used(vfs, deadline_ms, &found.bytes, err);
+    int r = vfs_walk_used(vfs, deadline_ms, stop, &found.bytes, err);
 
     if (r < 0)
         return -1;
@@ -76,7 +77,7 @@ int mt_vfs_used_lately(const mt_vfs *vfs, int64_t max_age_ms, uint64_t *ret_byte
     struct slot found;
 
     if (!recall(vfs, max_age_ms, &found))
-        return mt_vfs_used_now(vfs, MEASURE_MS, ret_bytes, err);
+        return mt_vfs_used_now(vfs, MEASURE_MS, NULL, ret_bytes, err);
     *ret_bytes = found.bytes;
     return found.partial ? 1 : 0;
 }

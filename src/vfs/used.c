@@ -25,6 +25,7 @@ struct used {
     size_t depth, capacity;
     uint64_t bytes;
     int64_t deadline_ns;
+    const _Atomic bool *stop;
     unsigned entries;
     bool partial;
 };
@@ -137,7 +138,8 @@ static int visit(struct used *u, struct level *l, const struct dirent64 *entry)
 
 static bool time_is_over(struct used *u)
 {
-    return u->entries++ % LOOK_AT_CLOCK == 0 && mt_boottime_ns() >= u->deadline_ns;
+    return u->entries++ % LOOK_AT_CLOCK == 0 &&
+           (mt_boottime_ns() >= u->deadline_ns || (u->stop && *u->stop));
 }
 
 static int walk(struct used *u)
@@ -164,10 +166,12 @@ static int walk(struct used *u)
     return 0;
 }
 
-int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_err **err)
+int vfs_walk_used(const mt_vfs *vfs, int64_t deadline_ms, const _Atomic bool *stop,
+                  uint64_t *ret_bytes, mt_err **err)
 {
     struct used u = {
         .deadline_ns = mt_boottime_ns() + deadline_ms * 1000000,
+        .stop = stop,
     };
     int r = vfs_openat(vfs->files, ".", VFS_DIR_FLAGS);
 
@@ -180,4 +184,9 @@ int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_
         return mt_fail_errno(err, r, "cannot measure the file system");
     *ret_bytes = u.bytes;
     return u.partial ? 1 : 0;
+}
+
+int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes, mt_err **err)
+{
+    return vfs_walk_used(vfs, deadline_ms, NULL, ret_bytes, err);
 }

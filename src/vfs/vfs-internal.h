@@ -80,3 +80,7 @@ void vfs_claims_leave(struct vfs_claims *c, uint64_t claimed, uint64_t kept);
 // Removes name under parent with all in it; see purge.c. A missing one is no error. On failure
 // *err says what stayed.
 int vfs_purge(int parent, const char *name, mt_err **err);
+
+// used.c
+int vfs_walk_used(const mt_vfs *vfs, int64_t deadline_ms, const _Atomic bool *stop,
+                  uint64_t *ret_bytes, mt_err **err);

@@ -82,9 +82,10 @@ void mt_vfs_set_limit(mt_vfs *vfs, mt_vfs_limit_fn *fn, void *data);
 // deadline_ms. 0 all of it, 1 a part only (time over, or deeper than 65,536 folders).
 int mt_vfs_used(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes,
                 mt_err **err) MT_MUST_USE;
-// Measured now and remembered for mt_vfs_used_lately().
-int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, uint64_t *ret_bytes,
-                    mt_err **err) MT_MUST_USE;
+// Measured now and remembered for mt_vfs_used_lately(). stop may be NULL; once another thread sets
+// it, the walk ends as if its time were over.
+int mt_vfs_used_now(const mt_vfs *vfs, int64_t deadline_ms, const _Atomic bool *stop,
+                    uint64_t *ret_bytes, mt_err **err) MT_MUST_USE;
 
 // The same, remembered for max_age_ms (longer where measuring takes long) for the whole process:
 // uploads ask before each file, and walking a million files is not for each of them. Commits of

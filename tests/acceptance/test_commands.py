@@ -67,6 +67,50 @@ def sh(py, run, line, **options):
     return py.capsule_runs.exec_and_wait(run, "sh", ["-c", line], **options)
 
 
+# ---- checks of the foundation, through the client and by commands ----
+
+def test_010_text_through_the_client(ns, py):
+    py.vfs.create("texts", ns)
+    files = py.vfs.open("texts", ns)
+    for path, text in (("/a.txt", "eins\nzwei\r\n"), ("/deep/er/é.txt", "größer 😀\n"), ("/empty", "")):
+        files.write_text(path, text)
+        assert files.read_text(path) == text
+
+
+def test_028_commands_run_as_the_user_who_is_named(py, bench):
+    assert [sh(py, bench, "id -un; id -gn; echo $HOME", run_as_user=user).output_standard
+            for user in (None, "sandbox", "root")] == [
+        "maitento\nmaitento\n/home/maitento\n", "sandbox\nsandbox\n/home/sandbox\n", "root\nroot\n/root\n"]
+
+
+def test_032_users_have_a_bash_login_shell(py, bench):
+    done = py.capsule_runs.exec_and_wait(bench, "getent passwd sandbox; shopt -q login_shell; echo $? $0", run_as_user="sandbox")
+    assert done.output_standard.endswith(":/home/sandbox:/bin/bash\n0 -bash\n"), done.raw
+
+
+def test_037_a_command_that_runs_at_that_moment_is_stopped(api, ns, py):
+    py.vfs.create("late", ns)
+    api.capsule(ns, [], maxDuration="00:00:02", vfs=[{"vfs": Ref("late"), "mountName": "work"}])
+    run = py.capsules.start("c", ns)
+    sent = [py.capsule_runs.exec(run, "touch /mnt/work/began; (setsid sleep 4; touch /mnt/work/late) & sleep 4; touch /mnt/work/late"),
+            py.capsule_runs.exec(run, "touch /mnt/work/queued")]
+    ended = py.capsule_runs.wait(run)
+    assert (ended.status, ended.end_reason) == ("Finished", "timeout")
+    for command in sent:
+        found = py.capsule_runs.get_command(run, command)
+        assert (found.status, found.end_reason) == ("Aborted", "runEnded") and "out of time" in found.failure_details
+    api.capsule(ns, [{"command": "sleep 4; ls /mnt/work > /mnt/work/found"}], name="look", autoTerminate=True,
+                vfs=[{"vfs": Ref("late"), "mountName": "work"}])
+    assert py.capsules.run("look", ns).status == "Finished"
+    assert py.vfs.open("late", ns).read_text("/found").split() == ["began", "found"]
+
+
+def test_067_sqlite3_is_a_module_and_no_program(py, bench):
+    assert sh(py, bench, "command -v sqlite3").exit_code in (1, 127)
+    done = py.capsule_runs.exec_and_wait(bench, "python3", ["-c", "import sqlite3; print(sqlite3.connect(':memory:').execute('select 6 * 7').fetchone())"])
+    assert done.output_standard == "(42,)\n"
+
+
 # ---- order ----
 
 def test_039_a_start_returns_before_ready_and_takes_commands_at_once(py, fresh):

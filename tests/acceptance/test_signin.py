@@ -1,6 +1,7 @@
 """The acceptance checks of the sign-in inside capsules, by their numbers, and the parts of the field
 cases O-31 and O-32 that are about it. Everything is done by mt inside, or by hostile code there.
 """
+import http.client
 import json
 import os
 import signal
@@ -147,6 +148,23 @@ def test_a69_reads_and_writes_a_file_system_and_starts_a_capsule(ada, home, runs
     assert stopped["terminatedBy"] == f"{ada.name} (run {run['id']})", stopped
 
 
+def test_a69_the_python_client_needs_no_configuration_either(ada, home, runs):
+    for file in sorted((mtserver.ROOT / "sdk/python/maitento").glob("*.py")):
+        ada.write(home, "work", f"/{file.name}", file.read_bytes())
+    ada.write(home, "work", "/data.txt", "read inside\n")
+    ada.deploy(home, {"capsules/job.mtr": mtr({"startup": [{"command": "true"}], "autoTerminate": True,
+                                              "limits": SANDBOX["limits"]})})
+    run = runs(ada, home)
+    code = '''
+import maitento
+with maitento.Maitento() as m:
+    print(m.vfs.open("work").read_text("/data.txt"), end="")
+    print(m.capsules.run("job").status)
+'''
+    out = inside(ada, run, f"mkdir /tmp/py && cp -r /mnt/work /tmp/py/maitento && PYTHONPATH=/tmp/py python3 -c '{code}'")
+    assert out == "read inside\nFinished\n"
+
+
 # ---- 70, and O-31: whichever way the run ends ----
 
 def stop_by_terminate(server, who, run):
@@ -178,6 +196,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert whoami(server, key)[1]["name"] == ada.name
     listed = {k["name"]: k["runId"] for k in ada.call("GET", "/v1/keys")["items"]}
     assert listed == {"first": None, "spare": run["id"]}
+    assert f"with run {run['id']}" in inside(ada, run, "mt key-list")
     # A key that was made with that key is the run's just as well.
     status, second = server.request("POST", "/v1/keys", {"name": "second"}, {"Authorization": f"Bearer {key}"})
     assert status == 201 and second["runId"] == run["id"]
@@ -192,7 +211,7 @@ def test_a70_o31_keys_made_inside_end_with_the_run(server, api, ada, home, runs,
     assert key not in log and second["key"] not in log
 
 
-def test_a70_users_made_inside_end_with_the_run(server, api, runs):
+def test_a70_users_made_inside_end_with_the_run(server, api, mt, runs):
     admin = person(api, "admin")
     ns = admin.namespace("admins")
     admin.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
@@ -206,6 +225,7 @@ def test_a70_users_made_inside_end_with_the_run(server, api, runs):
     assert [whoami(server, key)[0] for key in keys] == [401, 401]
     left = {u["name"]: u for u in api.call("GET", "/v1/users?limit=1000")["items"]}
     assert names[0] not in left and left[names[1]]["stopped"] is True
+    assert [names[1], "user"] in [line.split()[:2] for line in mt("user-list").stdout.splitlines() if line.endswith("stopped")]
     api.call("DELETE", f"/v1/namespaces/of-{names[1]}")
     api.call("DELETE", f"/v1/users/{names[1]}")
 
@@ -267,6 +287,28 @@ def test_a70_a_connection_that_was_carried_out_is_cut(ada, home, runs, user):
     ada.get(giver)
     ada.write(home, "work", "/over", "")
     assert wait_for_file(ada, home, "/second")[0] == "cut"
+
+
+def test_a70_what_follows_an_output_with_a_key_of_the_run_is_cut(server, ada, home, runs):
+    """Let in while the run lived; it would go on for as long as the other run does."""
+    run, beside = runs(ada, home), runs(ada, home, name="beside")
+    key = inside(ada, run, "mt key-create k -q").strip()
+    endless = send(ada, beside, "echo here; sleep 300", **{"async": True})
+    connections = []
+    for path in (f"commands/{endless['id']}/output?follow=true", f"commands/{endless['id']}?wait=60"):
+        connection = mtserver.UnixConnection(server.socket, WAIT)
+        connection.request("GET", f"/v1/capsule-runs/{beside['id']}/{path}", headers={"Authorization": f"Bearer {key}"})
+        connections.append(connection)
+    answer = connections[0].getresponse()
+    assert answer.status == 200 and answer.read1(100) == b"here\n"
+    ada.terminate(run)
+    ada.get(run)
+    with pytest.raises((http.client.HTTPException, OSError)):
+        assert answer.read() == b"cut"
+    with pytest.raises((http.client.HTTPException, OSError)):
+        connections[1].getresponse()
+    for connection in connections:
+        connection.close()
 
 
 # ---- 71, and O-31: others inside ----
@@ -422,35 +464,86 @@ def test_a71a_one_run_has_at_most_64_live_ones_below_it(ada, home, runs):
 def test_connections_of_one_run_are_bounded_and_disturb_nobody(api, ada, home, runs):
     run = runs(ada, home)
     flood = r'''
-import socket
-held, refused = [], 0
-for i in range(200):
-    s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock"); s.settimeout(20)
-    held.append(s)
-    try:
-        s.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n")
-    except OSError:
-        pass
-for s in held[32:]:
-    try:
-        refused += s.recv(4096).startswith(b"HTTP/1.1 503")
-    except OSError:
-        pass
-print(refused)
-held[0].sendall(b"\r\n")
-print(held[0].recv(4096).split(b"\r\n")[0].decode())
+import os, select, socket, sys, time
+def ask(target):
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock")
+    s.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    return s
+held = [ask(b"/v1/capsule-runs/%s?wait=60") for _ in range(32)]
+waits = [ask(b"/v1/whoami") for _ in range(60)]
+print(len(select.select(waits, [], [], 1)[0]))
 open("/mnt/work/held", "w").close()
-import time; time.sleep(5)
-'''
+while not os.path.exists("/mnt/work/go"): time.sleep(0.02)
+held[0].close()
+for s in waits:
+    s.settimeout(30)
+    print(s.recv(4096).split(b"\r\n")[0].decode())
+    s.close()
+''' % run["id"]
     command = send(ada, run, "python3 -c '%s'" % flood.replace("'", '"'))
     wait_for_file(ada, home, "/held")
     # Meanwhile the host's doors and those of another run are open.
     assert api.call("GET", "/v1/whoami")["via"] == "socket"
     other = runs(ada, home, name="other")
     assert inside(ada, other, "mt whoami -q") == f"{ada.name} (user)\n"
+    ada.write(home, "work", "/go", "")
     done = await_command(ada, run, command)
-    refused, answer = done["outputStandard"].splitlines()
-    assert int(refused) >= 160 and answer == "HTTP/1.1 200 OK", done
+    lines = done["outputStandard"].splitlines()
+    assert lines == ["0"] + ["HTTP/1.1 200 OK"] * 60, done
+
+
+def test_hostile_bytes_are_answered_or_cut_and_no_more(ada, home, runs):
+    run = runs(ada, home)
+    code = r'''
+import socket
+def say(raw):
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock"); s.settimeout(30)
+    try:
+        s.sendall(raw)
+        got = b""
+        while b"\r\n\r\n" not in got:
+            more = s.recv(4096)
+            if not more: break
+            got += more
+        return got.split(b"\r\n")[0].decode() or "cut"
+    except OSError:
+        return "cut"
+head = b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n"
+post = b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+for raw in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\0" * 4096, head + b"X: " + b"a" * 200000 + b"\r\n\r\n",
+            head + b"A: b\r\n" * 3000 + b"\r\n", head + b"Host: y\r\n\r\n", b"GET /" + b"a" * 100000,
+            post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+            post + b"Content-Length: 99999999999\r\n\r\n", post + b"Content-Length: 200000\r\n\r\n" + b"[" * 200000,
+            b"GET /v1/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /v1/namespaces/%2e%2e/vfs HTTP/1.1\r\nHost: x\r\n\r\n"):
+    print(say(raw))
+print(say(head + b"\r\n"))
+'''
+    lines = inside(ada, run, "python3 -c '%s'" % code.replace("'", '"')).splitlines()
+    assert lines[-1] == "HTTP/1.1 200 OK" and len(lines) == 13
+    for line in lines[:-1]:
+        assert line == "cut" or line.split()[1][0] == "4", lines
+    assert whoami(ada.server, ada.key)[0] == 200
+
+
+def test_a_storm_of_connections_leaves_others_their_turn(api, ada, home, runs):
+    """Three runs connect and leave as fast as they can; another one, and the host, go on."""
+    storm = r'''
+import socket, time
+open("/mnt/work/s%d", "w").close()
+end = time.time() + 20
+while time.time() < end:
+    for _ in range(50):
+        s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock"); s.close()
+'''
+    stormy = [runs(ada, home, name=f"storm{i}") for i in range(3)]
+    for i, run in enumerate(stormy):
+        send(ada, run, "python3 -c '%s'" % (storm % i).replace("'", '"'), **{"async": True})
+    for i in range(3):
+        wait_for_file(ada, home, f"/s{i}")
+    calm = runs(ada, home, name="calm")
+    for _ in range(20):
+        assert inside(ada, calm, "mt whoami -q") == f"{ada.name} (user)\n"
+        assert api.call("GET", "/v1/whoami")["via"] == "socket"
 
 
 # ---- the server goes and comes back ----

@@ -97,8 +97,13 @@ def test_install_puts_definitions_where_mt_image_looks(tmp_path):
     folder = next(line.split(" in ")[1] for line in usage.splitlines() if "NAME.mtr in" in line)
     for name in ("slim", "default"):
         assert (tmp_path / folder.lstrip("/") / f"{name}.mtr").read_bytes() == (ROOT / f"images/{name}.mtr").read_bytes()
-    for program in ("usr/bin/mt", "usr/sbin/maitentod", "usr/sbin/mt-runner", "usr/lib/maitento/mt-init", "usr/lib/maitento/mt-session"):
+    for program in ("usr/bin/mt", "usr/sbin/maitentod", "usr/sbin/mt-runner", "usr/lib/maitento/mt-init", "usr/lib/maitento/mt-session",
+                    "usr/lib/maitento/mt-capsule"):
         assert os.access(tmp_path / program, os.X_OK)
+    for shell, place in (("bash", "bash-completion/completions/mt"), ("zsh", "zsh/vendor-completions/_mt"),
+                         ("fish", "fish/vendor_completions.d/mt.fish")):
+        made = subprocess.run([tmp_path / "usr/bin/mt", "completion", shell], capture_output=True, check=True).stdout
+        assert (tmp_path / "usr/share" / place).read_bytes() == made
 
 
 def test_a_full_state_disk_is_told_and_survived(tmp_path):

@@ -229,6 +229,8 @@ class Fake:
         if len(parts) == 2 and parts[1] == "vfs":
             return self.page(r, [{"name": n, "limitBytes": 10 << 30, "dateCreated": NOW}
                                  for n in self.namespaces[parts[0]]])
+        if len(parts) == 2 and parts[1] == "capsules":
+            return self.page(r, [{"name": n, "version": 1} for n in self.capsules])
         if len(parts) == 3 and parts[1] == "capsules":
             if parts[2] not in self.capsules:
                 raise Problem(404, "notFound", f"no capsule '{parts[2]}' in namespace '{parts[0]}'")

@@ -294,7 +294,7 @@ def test_get_list_cancel_extend(mt, fake, run):
     fake.end(fake.commands[0], code=1, status="Error", err=b"no\x1b[31m\n", limitsReached=["pids"])
     text = mt("capsule-command-get", fake.commands[0]["id"]).out
     assert "command     ls -l /tmp\n" in text and "exit code   1\n" in text and "no?[31m" in text
-    assert "limit met   pids\n" in text
+    assert "limit met   processes (limits.pids)\n" in text
     lines = mt("capsule-command-list", run).out.splitlines()
     assert len(lines) == 2 and "ls -l /tmp" in lines[0] and "echo 'a?b'" in lines[1]
     assert len(mt("capsule-command-list", run, "--status", "Queued").out.splitlines()) == 1

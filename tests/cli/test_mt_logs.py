@@ -128,7 +128,7 @@ def test_one_command_alone_and_since(mt, fake, run):
         entry["time"] = "2026-11-30T05:30:00Z"
     done = mt("capsule-logs", "@last", "--since", "2026-11-30T05:00:00Z")
     assert done.stdout == b"2\n" and len(marks(done)) == 2
-    assert "--since 'x' is no duration" in mt("capsule-logs", "@last", "--since", "x", code=2).err
+    assert "--since 'x' is neither" in mt("capsule-logs", "@last", "--since", "x", code=2).err
     assert "no command of run" in mt("capsule-logs", "@last", "--command", "ffffff", code=3).err
     assert "is no command id" in mt("capsule-logs", "@last", "--command", "xyz", code=2).err
     assert "is no run id" in mt("capsule-logs", "nonsense", code=2).err

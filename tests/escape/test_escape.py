@@ -276,6 +276,7 @@ out["lives"] = read("/proc/1/comm")
 
 def test_program_files_of_the_host_cve_2019_5736(api, work):
     programs = [Path(mtserver.program(name)) for name in ("mt-init", "mt-session", "mt-runner", "mt")]
+    programs.append(mtserver.build_dir() / "src/cli/mt-capsule")
     before = [(p.read_bytes(), p.stat().st_mtime_ns) for p in programs]
     found = probe(api, work, r'''
 for name in ("/proc/1/exe", "/proc/%d/exe" % os.getppid()):
@@ -292,7 +293,74 @@ def go():
 out["#!/proc/self/exe"] = apart(go)
 ''')
     all_are(found, ("ELOOP", "ENOEXEC", "died", "EACCES"))
+    # mt is shared by all capsules: by its name, by what runs from it, by its mount, by its folder.
+    found = probe(api, work, r'''
+import subprocess, hashlib
+mt = "/usr/local/bin/mt"
+whole = open(mt, "rb").read()
+waits = subprocess.Popen([mt, "capsule-run-await", "x" * 60], stderr=-3)
+os.kill(waits.pid, signal.SIGSTOP)
+fd = os.open(mt, os.O_PATH)
+ro = os.open(mt, os.O_RDONLY)
+for name in (mt, "/proc/%d/exe" % waits.pid, "/proc/%d/map_files/../exe" % waits.pid, "/proc/self/fd/%d" % fd,
+             "/proc/self/fd/%d" % ro, "/proc/self/root" + mt):
+    out[name] = tried(os.open, name, os.O_WRONLY)
+out["truncate"] = tried(os.truncate, mt, 0)
+out["chmod"] = tried(os.chmod, mt, 0o777)
+out["chown"] = tried(os.chown, mt, os.getuid(), os.getgid())
+out["setxattr"] = tried(os.setxattr, mt, "user.x", b"x")
+out["utime"] = tried(os.utime, mt)
+out["fchmod"] = tried(os.fchmod, ro, 0o777)
+waits.kill(); waits.wait()
+import mmap
+try:
+    mmap.mmap(ro, 0, mmap.MAP_SHARED, mmap.PROT_WRITE | mmap.PROT_READ)[0:1] = b"x"
+    out["mmap"] = "written"
+except OSError as e:
+    out["mmap"] = errno.errorcode[e.errno]
+assert open(mt, "rb").read() == whole
+''')
+    all_are(found, ("EROFS", "EACCES", "EPERM", "ETXTBSY", "ENOENT"))
+    found = probe(api, work, r'''
+mt = "/usr/local/bin/mt"
+out["unlink"] = tried(os.unlink, mt)
+out["rename"] = tried(os.rename, mt, "/tmp/mt%d" % os.getuid())
+out["replace"] = tried(os.rename, "/usr/bin/true", mt)
+''')
+    all_are(found, ("EBUSY", "EACCES", "EXDEV", "EPERM"))
     assert before == [(p.read_bytes(), p.stat().st_mtime_ns) for p in programs]
+
+
+def test_the_socket_of_the_sign_in(api, work):
+    found = probe(api, work, r'''
+at = "/run/maitento"
+def connect():
+    s = socket.socket(socket.AF_UNIX); s.connect(at + "/api.sock")
+for name, f, *arguments in (("unlink", os.unlink, at + "/api.sock"), ("rename", os.rename, at + "/api.sock", at + "/x"),
+                            ("chmod", os.chmod, at + "/api.sock", 0o666), ("mkdir", os.mkdir, at + "/x"),
+                            ("chown", os.chown, at + "/api.sock", os.getuid(), os.getgid()),
+                            ("link", os.link, at + "/api.sock", at + "/y"), ("bind", socket.socket(socket.AF_UNIX).bind, at + "/z"),
+                            ("chmod folder", os.chmod, at, 0o777)):
+    out[name] = tried(f, *arguments)
+''')
+    all_are(found, ("EROFS", "EACCES", "EPERM"))
+    found = probe(api, work, r'''
+at = "/run/maitento"
+out["folder"] = tried(os.rmdir, at)
+out["moved"] = tried(os.rename, at, "/tmp/m%d" % os.getuid())
+out["out of it"] = tried(os.link, at + "/api.sock", "/tmp/l%d" % os.getuid())
+''')
+    all_are(found, ("EBUSY", "EACCES", "EXDEV", "EPERM"))
+    found = probe(api, work, r'''
+s = socket.socket(socket.AF_UNIX)
+out["connect"] = tried(s.connect, "/run/maitento/api.sock")
+out["mounts"] = [l.split()[3:5] + l.split()[-3:-1] for l in open("/proc/self/mountinfo") if "maitento" in l.split()[4] or "bin/mt" in l]
+''')
+    for user in USERS:
+        assert found[user]["connect"] == ("EACCES" if user == "sandbox" else "None"), found
+        # Nothing there names a place on the host.
+        assert found[user]["mounts"] == [["/mt", "/usr/local/bin/mt", "tmpfs", "tmpfs"],
+                                         ["/", "/run/maitento", "tmpfs", "tmpfs"]], found[user]
 
 
 def test_descriptors_and_working_folder_cve_2024_21626_cve_2016_9962(api, work):
@@ -721,7 +789,6 @@ def test_a_capsule_cannot_go_on_past_the_limit_of_a_file_system(api, work, serve
     vfs = api.call("GET", f"/v1/namespaces/{work}/vfs/work")
     set_limit(server, vfs["id"], 4 << 20)
     for way in ("while :; do head -c 1M /dev/zero >> /mnt/work/big; sleep 0.02; done",
-                "i=0; while :; do i=$((i+1)); fallocate -l 1M /mnt/work/f$i; sleep 0.02; done",
                 "i=0; while :; do i=$((i+1)); mkdir -p /mnt/work/$i/a/b/c/d/e/f/g; done"):
         run = api.shell(work, way, vfs="work")
         assert (run["status"], run["endReason"]) == ("Error", "diskFull"), (way, run)
@@ -730,6 +797,24 @@ def test_a_capsule_cannot_go_on_past_the_limit_of_a_file_system(api, work, serve
         assert answer[:2] == (507, "diskFull"), answer
         for entry in api.call("GET", api.files(work, "work", "/", "list"))["items"]:
             api.raw("DELETE", api.files(work, "work", entry["path"]) + "&recursive=true")
+
+
+def test_no_disk_is_taken_without_writing_it(api, work):
+    """One call could take all of the host's disk before anybody looks. The C library writes instead."""
+    found = probe(api, work, r'''
+fd = os.open("/tmp/f%d" % os.getuid(), os.O_RDWR | os.O_CREAT, 0o666)
+class resv(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_long) for n in "type start len sysid a b c".split()]
+for mode in (0, 1, 0x10, 0x40): out["fallocate %d" % mode] = sc(285, fd, mode, 0, 1 << 30)
+for n in (40, 42, 57): out["ioctl %d" % n] = sc(16, fd, 0x40305800 | n, ctypes.byref(resv(0, 0, 1 << 30)))
+''')
+    all_are(found, "ENOTSUP")
+    found = probe(api, work, r'''
+fd = os.open("/tmp/g%d" % os.getuid(), os.O_RDWR | os.O_CREAT, 0o666)
+os.posix_fallocate(fd, 0, 1 << 20)
+out["size"] = os.fstat(fd).st_size
+''')
+    all_are(found, 1 << 20)
 
 
 def test_odd_things_in_a_file_system_hold_up_no_reader(api, work):

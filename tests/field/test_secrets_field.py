@@ -78,6 +78,17 @@ def test_o31_the_default_user_sees_its_secret_and_no_key_of_the_server(place):
     assert CANARY not in one.output_standard and "ermission denied" in one.output_error
 
 
+def test_o31_the_sign_in_is_the_default_users(place):
+    # It is signed in and sees names, as its starter does; no command of mt brings a value.
+    listed = place.py.capsule_runs.exec_and_wait(place.run, "mt secret-list --json && mt capsule-run-list --json")
+    assert listed.exit_code == 0 and '"canary"' in listed.output_standard, listed.output_error
+    assert CANARY not in listed.output_standard
+    for line in ("mt secret-list", "mt --help > /dev/null; MAITENTO_URL=unix:/run/maitento/api.sock mt whoami",
+                 "curl -sS --unix-socket /run/maitento/api.sock http://x/v1/whoami", "cat /home/maitento/.maitento/*"):
+        done = place.py.capsule_runs.exec_and_wait(place.run, line, run_as_user="sandbox")
+        assert done.exit_code != 0 and "canary" not in done.output_standard, (line, done.output_standard)
+
+
 def test_o31_records_name_it_and_tell_nothing(place):
     run = place.run.id
     texts = [str(place.api.call("GET", path)) for path in (
@@ -132,7 +143,7 @@ def test_o31_logs_files_and_processes_outside_have_no_copy(place):
                 pass
     assert len(ours) >= 3
     for pid in sorted(ours):
-        assert CANARY.encode() not in memory(pid), (pid, Path(f"/proc/{pid}/comm").read_text())
+        assert CANARY.encode() not in memory(pid), pid
     assert CANARY.encode() in memory(os.getpid())  # the search finds what is there
 
 

@@ -248,6 +248,8 @@ def test_answers_are_as_described(api):
     vfs = do("POST", f"/v1/namespaces/{name}/vfs", {"name": "work"}, 201)
     do("GET", f"/v1/namespaces/{name}/vfs", expect=200)
     assert "usedBytes" in do("GET", f"/v1/namespaces/{name}/vfs/work", expect=200)
+    do("PATCH", f"/v1/namespaces/{name}/vfs/work", {"limit": "20GiB"}, 200)
+    do("PATCH", f"/v1/namespaces/{name}/vfs/work", {"limit": "20GB"}, 400)
     walk_files(do, f"/v1/namespaces/{name}/vfs/work")
     walk_files(do, f"/v1/vfs/{vfs['id']}")
     walk_secrets(do, name)

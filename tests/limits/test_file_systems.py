@@ -1,5 +1,4 @@
 """What capsules write into mounted file systems is watched: who fills one ends, the others go on."""
-import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -24,11 +23,8 @@ def vfs(api, ns):
     return api.call("GET", f"/v1/namespaces/{ns}/vfs/work")
 
 
-def set_limit(server, api, ns, size):
-    with sqlite3.connect(server.dir / "state/store/maitento.db", timeout=20) as db:
-        changed = db.execute("UPDATE vfs SET limit_bytes = ? WHERE id = ?", (size, vfs(api, ns)["id"])).rowcount
-    db.close()
-    assert changed == 1
+def set_limit(api, ns, size):
+    assert api.call("PATCH", f"/v1/namespaces/{ns}/vfs/work", {"limit": f"{size >> 10}KiB"})["limitBytes"] == size
 
 
 def start(api, ns, name, line, **properties):
@@ -38,7 +34,7 @@ def start(api, ns, name, line, **properties):
 
 
 def test_a_capsule_that_fills_a_file_system_ends(api, work, server):
-    set_limit(server, api, work, 32 * MIB)
+    set_limit(api, work, 32 * MIB)
     ended = api.get(start(api, work, "filler", FILL.format("big")))
     assert (ended["status"], ended["endReason"], ended["limitsReached"]) == ("Error", "diskFull", ["disk"]), ended
     assert ended["failureDetails"].startswith("disk full: file system 'work' holds "), ended
@@ -47,7 +43,7 @@ def test_a_capsule_that_fills_a_file_system_ends(api, work, server):
 
 
 def test_the_one_that_wrote_most_ends_and_the_others_go_on(api, work, server):
-    set_limit(server, api, work, 48 * MIB)
+    set_limit(api, work, 48 * MIB)
     quiet = api.get(start(api, work, "quiet", "while :; do date > /mnt/work/now; sleep 0.05; done"), until="ready")
     with Neighbour(api):
         filler = start(api, work, "filler", FILL.format("big"), limits={"memory": "256MiB"})
@@ -62,7 +58,7 @@ def test_the_one_that_wrote_most_ends_and_the_others_go_on(api, work, server):
 
 def test_a_full_file_system_takes_no_new_runs(api, work, server):
     """A run that is over before anybody looks fills it once, not again and again."""
-    set_limit(server, api, work, 4 * MIB)
+    set_limit(api, work, 4 * MIB)
     line = "head -c 16M /dev/zero > /mnt/work/big"
     api.shell(work, line, vfs="work", name="quick")
     deadline = time.monotonic() + 30
@@ -85,7 +81,7 @@ def test_a_limit_that_is_lowered_ends_nobody_that_does_not_write(api, work, serv
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(1.5)  # it has been looked at
-    set_limit(server, api, work, 1 * MIB)
+    set_limit(api, work, 1 * MIB)
     for _ in range(3):  # the disk is never quite still: several looks
         other = api.namespace()
         api.call("POST", f"/v1/namespaces/{other}/vfs", {"name": "x"}, 201)
@@ -93,3 +89,19 @@ def test_a_limit_that_is_lowered_ends_nobody_that_does_not_write(api, work, serv
         time.sleep(1.2)
     assert status(api, run)["status"] == "Running"
     api.terminate(run)
+
+
+def test_the_limit_is_the_administrators(api, work, server):
+    assert vfs(api, work)["limitBytes"] == 10 << 30
+    set_limit(api, work, 20 << 30)
+    for limit in ("5GB", 5, "0KiB", None):
+        code, name, sentence = api.error("PATCH", f"/v1/namespaces/{work}/vfs/work", {"limit": limit})
+        assert (code, name) == (400, "badField") and "limit must be a whole number followed by KiB" in sentence
+    user = api.namespace("u")
+    api.call("POST", "/v1/users", {"name": user}, 201)
+    key = api.call("POST", "/v1/keys", {"name": "k", "user": user}, 201)["key"]
+    api.call("PUT", f"/v1/namespaces/{work}/members/{user}")
+    code, name, _ = api.error("PATCH", f"/v1/namespaces/{work}/vfs/work", {"limit": "1TiB"},
+                              {"Authorization": f"Bearer {key}"})
+    assert (code, name) == (403, "forbidden")
+    assert vfs(api, work)["limitBytes"] == 20 << 30

@@ -41,7 +41,7 @@ out["submission"] = tried(get, "{PUBLIC4}", 587)
 def test_shut_addresses_fail_at_once(machine):
     found = machine.python(f'''
 for a in {SHUT!r}:
-    out[a] = [tried(get, a), tried(get, a, 8080), tried(udp, a)]
+    out[a] = [tried(get, a), tried(get, a, 8080), tried(udp, a, 7007, 1)]
 ''')
     for address, results in found.items():
         # Nobody answers a datagram to many, not even with an error (RFC 1122).

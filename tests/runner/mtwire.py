@@ -312,7 +312,8 @@ class Runner:
         return link
 
     def sweep(self, run_id, forget=False):
-        self.link.ask(SWEEP, text(run_id) + struct.pack("<?", forget))
+        """forget: True its folder, "outputs" what its commands printed."""
+        self.link.ask(SWEEP, text(run_id) + struct.pack("<B", 2 if forget == "outputs" else forget))
 
     def of_groups(self, pattern):
         """What is there in the instance's control groups, of whatever hierarchy."""

@@ -308,7 +308,7 @@ def test_nothing_of_a_run_is_in_the_hosts_mount_table(runner):
     assert run not in mounts and str(runner.dir) not in mounts
     inside = Path(f"/proc/{runner.process.pid}/mountinfo").read_text().splitlines()
     assert sorted(line.split()[4] for line in inside) == [
-        "/", "/dev", "/images", "/layers", "/proc", "/scratch", "/vfs"]
+        "/", "/dev", "/images", "/layers", "/proc", "/program", "/scratch", "/vfs"]
     runner.terminate(run).close()
     runner.wait(run, "closed")
 

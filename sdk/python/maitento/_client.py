@@ -125,6 +125,10 @@ class FileSystems:
     def create(self, name: str, namespace: Optional[str] = None) -> Vfs:
         return Vfs(self._client._call("POST", ("vfs",), namespace, {"name": name}))
 
+    def set_limit(self, name: str, limit: str, namespace: Optional[str] = None) -> Vfs:
+        """How much it may hold, for example "50GiB"; an administrator's."""
+        return Vfs(self._client._call("PATCH", ("vfs", name), namespace, {"limit": limit}))
+
     def list(self, namespace: Optional[str] = None) -> List[Vfs]:
         path = path_of("namespaces", self._client._namespace(namespace), "vfs")
         return [Vfs(item) for item in self._client._http.pages(path)]

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of ended runs and of events, and its removal, in steps that are short for the
+// writer.
+#include "store/store-internal.h"
+
+enum { COMMANDS_AT_ONCE = 200, EVENTS_AT_ONCE = 10000 };
+
+void mt_kept_list_done(mt_kept_list *l)
+{
+    free(l->items);
+    *l = (mt_kept_list){0};
+}
+
+static int collect(db *d, db_stmt *st, mt_kept_list *ret, mt_err **err)
+{
+    _cleanup_(mt_kept_list_done) mt_kept_list l = {0};
+    int more;
+
+    while ((more = db_step(d, st, err)) > 0) {
+        mt_kept_run *run = list_add(&l);
+
+        if (!run)
+            return mt_fail_oom(err);
+        db_copy(st, 0, run->id);
+        run->date_ended = db_int(st, 1);
+        run->output_bytes = db_int(st, 2);
+    }
+    if (more < 0)
+        return more;
+    *ret = l;
+    l = (mt_kept_list){0};
+    return 0;
+}
+
+int mt_store_kept_outputs(mt_store *s, bool unmeasured, size_t limit, mt_kept_list *ret,
+                          mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    return reader_get(s, &r, err) < 0 ||
+                   (unmeasured ? db_start(r->db, KEPT_UNMEASURED, &st, err, I((int64_t)limit))
+                               : db_start(r->db, KEPT_OUTPUTS, &st, err, I((int64_t)limit))) < 0
+               ? -1
+               : collect(r->db, st, ret, err);
+}
+
+int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 || db_start(r->db, KEPT_BYTES, &st, err) < 0 ||
+        db_step(r->db, st, err) < 0)
+        return -1;
+    *ret = db_int(st, 0);
+    return 0;
+}
+
+int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                       mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 ||
+        db_start(r->db, KEPT_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
+        return -1;
+    return collect(r->db, st, ret, err);
+}
+
+int mt_store_run_exists(mt_store *s, const char *id, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 || db_start(r->db, RUN_STATE, &st, err, T(id)) < 0)
+        return -1;
+    return db_step(r->db, st, err);
+}
+
+// ---- what was found out ----
+
+static int measured_op(tx *t, void *arg, mt_err **err)
+{
+    const mt_kept_list *l = arg;
+
+    for (size_t i = 0; i < l->count; i++) {
+        if (db_run(t->db, KEPT_MEASURED, err, T(l->items[i].id), I(l->items[i].output_bytes)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int mt_store_outputs_measured(mt_store *s, const mt_kept_list *runs, mt_err **err)
+{
+    return runs->count ? store_write(s, measured_op, (void *)(uintptr_t)runs, err) : 0;
+}
+
+static int outputs_removed_op(tx *t, void *arg, mt_err **err)
+{
+    return db_run(t->db, KEPT_REMOVED, err, T((const char *)arg), I(t->now)) < 0 ? -1 : 0;
+}
+
+int mt_store_outputs_removed(mt_store *s, const char *run_id, mt_err **err)
+{
+    return store_write(s, outputs_removed_op, (void *)(uintptr_t)run_id, err);
+}
+
+// ---- records ----
+
+struct removal {
+    const char *run_id;
+    bool more;
+};
+
+// A run with many commands goes in parts. Only one that has ended goes.
+static int delete_op(tx *t, void *arg, mt_err **err)
+{
+    struct removal *d = arg;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    char ns[MT_ID_TEXT];
+    int r;
+
+    d->more = false;
+    if (db_start(t->db, KEPT_NAMESPACE, &st, err, T(d->run_id)) < 0)
+        return -1;
+    r = db_step(t->db, st, err);
+    if (r <= 0)
+        return r;
+    db_copy(st, 0, ns);
+    r = db_run(t->db, KEPT_DROP_COMMANDS, err, T(d->run_id), I(COMMANDS_AT_ONCE));
+    if (r < 0)
+        return -1;
+    d->more = r == COMMANDS_AT_ONCE;
+    if (d->more)
+        return 0;
+    return db_run(t->db, KEPT_DROP_RUN, err, T(d->run_id)) < 0
+               ? -1
+               : event_add(t, "capsuleRun", d->run_id, ns, "deleted", err);
+}
+
+int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err)
+{
+    struct removal d = {.run_id = run_id, .more = true};
+
+    while (d.more) {
+        if (store_write(s, delete_op, &d, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// ---- events ----
+
+struct trim {
+    int64_t before, most;
+    bool more;
+};
+
+static int trim_op(tx *t, void *arg, mt_err **err)
+{
+    struct trim *trim = arg;
+    int r = db_run(t->db, EVENT_TRIM, err, I(EVENTS_AT_ONCE), I(trim->before), I(trim->most));
+
+    trim->more = r == EVENTS_AT_ONCE;
+    return r < 0 ? -1 : 0;
+}
+
+int mt_store_event_trim(mt_store *s, int64_t before, int64_t most, mt_err **err)
+{
+    struct trim trim = {.before = before, .most = most, .more = true};
+
+    while (trim.more) {
+        if (store_write(s, trim_op, &trim, err) < 0)
+            return -1;
+    }
+    return 0;
+}
