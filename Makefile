@@ -51,7 +51,9 @@ soak: build
 
 bench: build
 	@tools/setup bench
-	@tools/with-server --image slim $(PYTHON) bench/start
+	@for bench in start exec many files; do \
+	    echo "== bench/$$bench"; tools/with-server --image slim $(PYTHON) bench/$$bench || exit 1; echo; \
+	done
 
 test-guest: build
 	@tools/setup guest

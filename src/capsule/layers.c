@@ -14,7 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { NAME_SIZE = 128, LAYER_FORMAT = 1, LAYERS_MAX = 16384 };
+enum { NAME_SIZE = 128, LAYER_FORMAT = 1, LAYERS_MAX = 16384, FAILURE_KEPT_S = 600 };
 
 #define BUILD_PREFIX  "build-"
 #define FAILED_PREFIX "failed-"
@@ -357,6 +357,16 @@ static bool remove_layer(int layers_fd, const char *digest)
     return put_away(layers_fd, path_of(path, "", digest, "")) == 0;
 }
 
+// Who waited has read it long ago.
+static void forget_failure(int layers_fd, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(layers_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        mt_now_us() / 1000000 - st.st_mtim.tv_sec > FAILURE_KEPT_S)
+        (void)unlinkat(layers_fd, name, 0);
+}
+
 // One that was replaced may still be in use; it goes when it is not.
 static void remove_gone(int layers_fd)
 {
@@ -367,6 +377,8 @@ static void remove_gone(int layers_fd)
         _cleanup_close_ int lock = -1;
         char path[NAME_SIZE + 256];
 
+        if (mt_starts_with(e->d_name, FAILED_PREFIX))
+            forget_failure(layers_fd, e->d_name);
         if (!mt_starts_with(e->d_name, GONE_PREFIX))
             continue;
         (void)snprintf(path, sizeof(path), "%s/lock", e->d_name);

@@ -9,6 +9,7 @@
 #include "capsule/syscalls.h"
 
 #include <linux/audit.h>
+#include <linux/falloc.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ typedef enum verdict {
     IOCTL,
     PERSONALITY,
     SETRLIMIT,
-    PRLIMIT
+    PRLIMIT,
+    FALLOCATE
 } verdict;
 
 enum { CALLS_MAX = 512, PROGRAM_MAX = 1024 };
@@ -145,13 +147,33 @@ static void emit_socketpair(program *p)
 static void emit_ioctl(program *p)
 {
     static const uint32_t refused[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
+    static const uint32_t allocating[] = {MT_FS_IOC_RESVSP, MT_FS_IOC_RESVSP64,
+                                          MT_FS_IOC_ZERO_RANGE};
 
     load(p, ARG_LOW(1));
     for (size_t i = 0; i < MT_ARRAY_SIZE(refused); i++) {
         when_equal(p, refused[i]);
         ret(p, RET_ERRNO(EPERM));
     }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(allocating); i++) { // as emit_fallocate
+        when_equal(p, allocating[i]);
+        ret(p, RET_ERRNO(EOPNOTSUPP));
+    }
     ret(p, SECCOMP_RET_ALLOW);
+}
+
+// Taking blocks of a disk without writing them: one call may fill the host's before anybody can
+// look, and is charged to nobody. Many file systems cannot do it, so programs do without (the C
+// library's posix_fallocate() writes). Giving blocks back, or shifting them, is fine.
+static void emit_fallocate(program *p)
+{
+    const uint32_t harmless =
+        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+
+    load(p, ARG_LOW(1));
+    emit(p, BPF_JMP | BPF_JSET | BPF_K, harmless, 0, 1);
+    ret(p, SECCOMP_RET_ALLOW);
+    ret(p, RET_ERRNO(EOPNOTSUPP));
 }
 
 // Linux, 32-bit Linux, either with the old release number, and asking.
@@ -224,6 +246,9 @@ static void emit_verdict(program *p, verdict v)
         break;
     case PRLIMIT:
         emit_prlimit(p);
+        break;
+    case FALLOCATE:
+        emit_fallocate(p);
         break;
     }
 }

@@ -9,6 +9,12 @@
 
 #include <linux/filter.h>
 
+// Of the kernel's linux/falloc.h, which does not tell user space: fallocate(2) by another name.
+// Their argument has 48 bytes.
+#define MT_FS_IOC_RESVSP     0x40305828u
+#define MT_FS_IOC_RESVSP64   0x4030582au
+#define MT_FS_IOC_ZERO_RANGE 0x40305839u
+
 typedef struct mt_seccomp {
     struct sock_filter *instructions;
     unsigned short count;

@@ -142,6 +142,7 @@ static void test_least_used_goes_first(void)
 
 static void test_failures(void)
 {
+    mt_layers_pruned pruned;
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(1024), why = MT_BUF_INIT(1024);
 
     CHECK_INT(mt_layer_failure(at, OTHER, &text), -ENOENT);
@@ -155,6 +156,12 @@ static void test_failures(void)
     CHECK_INT(mt_layer_failure(at, OTHER, &text), 0);
     CHECK_STR(mt_buf_str(&text), "E: no such thing");
     CHECK(!mt_layer_is_building(at, OTHER));
+    CHECK_INT(mt_layers_prune(at, 0, 0, &pruned), 0);
+    CHECK(there("failed-" OTHER));
+    CHECK_INT(utimensat(at, "failed-" OTHER, (struct timespec[]){{1, 0}, {1, 0}}, 0), 0);
+    CHECK_INT(mt_layers_prune(at, 0, 0, &pruned), 0);
+    CHECK(!there("failed-" OTHER));
+    mt_layer_build_fail(at, OTHER, MT_STR("again"));
     CHECK_INT(mt_layer_build_begin(at, OTHER, MT_STR("x"), NULL), 0);
     CHECK_INT(mt_layer_failure(at, OTHER, &text), -ENOENT);
 }

@@ -108,6 +108,15 @@ static void test_arguments(void)
     CHECK_INT(try_call(SYS_ioctl, 100, HIGH | TIOCSTI, 0), EPERM);
     CHECK_INT(try_call(SYS_ioctl, 100, TIOCLINUX, 0), EPERM);
     CHECK_INT(try_call(SYS_ioctl, 100, FIONREAD, 0), EBADF);
+    CHECK_INT(try_call(SYS_ioctl, 100, MT_FS_IOC_RESVSP, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_ioctl, 100, MT_FS_IOC_RESVSP64, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_ioctl, 100, HIGH | MT_FS_IOC_ZERO_RANGE, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_fallocate, 100, 0, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_fallocate, 100, HIGH, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_fallocate, 100, FALLOC_FL_KEEP_SIZE, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_fallocate, 100, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0),
+              EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_fallocate, 100, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0), EBADF);
     CHECK_INT(try_call(SYS_personality, 0xffffffff, 0, 0), 0);
     CHECK_INT(try_call(SYS_personality, PER_LINUX32, 0, 0), 0);
     CHECK_INT(try_call(SYS_personality, ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC, 0, 0), EPERM);

@@ -11,7 +11,7 @@
 
 enum {
     TICK_MS = 50,
-    AGAIN_PER_COST = 4,   // urgent: not sooner again than so many times what measuring took
+    AGAIN_PER_COST = 2,   // urgent: not sooner again than so many times what measuring took
     LATER_PER_COST = 50,  // else
     LATER_MS = 1000,      // where the disk has changed
     LATEST_MS = 10000,    // where it seems not to have

@@ -14,6 +14,9 @@ enum {
     ACCEPT_AT_ONCE = 32,
     BACKLOG = 1024,
     RETRY_MS = 100, // after accept(2) failed for want of fds or memory
+    // Of a listener with a limit of its own: so many at once, then others have their turn.
+    PACE = 8,
+    PACE_MS = 2,
 };
 
 struct mt_http_listener {
@@ -24,6 +27,7 @@ struct mt_http_listener {
     mt_timer *retry;
     void *tag;
     size_t limit, count;
+    bool full; // as many as its limit: not listening until one leaves
     uint16_t port;
     char *path; // of a Unix socket that it made
     dev_t dev;
@@ -86,8 +90,7 @@ static int admit(mt_http_server *s, int fd, mt_http_listener *l, void *tag)
     mt_http_x *x;
 
     read_peer(fd, &peer);
-    why = l && l->limit && l->count >= l->limit ? "too many connections here"
-                                                : mt_http_pool_room_(s, &peer);
+    why = mt_http_pool_room_(s, &peer);
     if (why) {
         refuse(fd, why);
         return -EAGAIN;
@@ -111,8 +114,23 @@ static void on_retry(mt_timer *timer, void *data)
 {
     mt_http_listener *l = data;
 
-    if (l->io)
+    if (l->io && !l->full)
         (void)mt_io_set(l->io, EPOLLIN);
+}
+
+static void pause_for(mt_http_listener *l, int64_t ms)
+{
+    (void)mt_io_set(l->io, 0);
+    mt_timer_in_ms(l->retry, ms);
+}
+
+static bool has_its_limit(mt_http_listener *l)
+{
+    if (!l->limit || l->count < l->limit)
+        return false;
+    l->full = true;
+    (void)mt_io_set(l->io, 0);
+    return true;
 }
 
 static void on_accept(mt_io *io, uint32_t events, void *data)
@@ -120,7 +138,15 @@ static void on_accept(mt_io *io, uint32_t events, void *data)
     mt_http_listener *l = data;
 
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd;
+
+        if (has_its_limit(l))
+            return;
+        if (l->limit && i == PACE) {
+            pause_for(l, PACE_MS);
+            return;
+        }
+        fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
             (void)admit(l->server, fd, l, l->tag);
@@ -133,8 +159,7 @@ static void on_accept(mt_io *io, uint32_t events, void *data)
         // The backlog stays readable: without a pause the loop would spin.
         if (mt_http_pool_evict_(l->server))
             continue;
-        (void)mt_io_set(l->io, 0);
-        mt_timer_in_ms(l->retry, RETRY_MS);
+        pause_for(l, RETRY_MS);
         return;
     }
 }
@@ -172,6 +197,11 @@ static void listener_free(mt_http_listener *l)
 void mt_http_listener_left_(mt_http_listener *l)
 {
     l->count--;
+    if (!l->full)
+        return;
+    l->full = false;
+    if (l->io)
+        (void)mt_io_set(l->io, EPOLLIN);
 }
 
 mt_http_listener *mt_http_listener_next_(const mt_http_listener *l)

@@ -87,7 +87,9 @@ mt_http_listener *mt_http_listen_unix(mt_http_server *server, const char *path, 
 // A socket that listens already (inherited, or passed by another program). Takes fd over, also on
 // failure.
 mt_http_listener *mt_http_listen_fd(mt_http_server *server, int fd, void *tag, mt_err **err);
-// Bounds the open connections of this listener alone (0: only the server's bounds).
+// Bounds the open connections of this listener alone (0: only the server's bounds): further clients
+// wait in its backlog until one leaves, and new ones are let in a few at a time, some thousand a
+// second.
 void mt_http_listener_limit(mt_http_listener *listener, size_t connections);
 uint16_t mt_http_listener_port(const mt_http_listener *listener); // 0 when it is not TCP
 void *mt_http_listener_tag(const mt_http_listener *listener);

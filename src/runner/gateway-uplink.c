@@ -15,7 +15,7 @@
 
 enum {
     POLL_MS = 10,
-    UP_MS = 10000,    // to bring the interface up
+    UP_MS = 4000,     // to bring the interface up
     TOLERATED = 2,    // failures in a row before starts fail
     WITHOUT_MS = 5000 // between two looks for the program
 };

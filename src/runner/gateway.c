@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 
 enum {
-    TAKE_MS = 10000, // a start waits for a namespace at most
-    AGAIN_MS = 200,  // after a holder that died
+    TAKE_MS = 6000, // a start waits for a namespace at most
+    AGAIN_MS = 200, // after a holder that died
     REAP_MS = 1000,
     END_MS = 3000,
 };

@@ -47,7 +47,7 @@ static const char own_options[] =
     "Dpkg::Options:: \"--force-confdef\";\n"
     "Dpkg::Options:: \"--force-confold\";\n"
     "Dpkg::Use-Pty \"false\";\n"
-    "quiet \"2\";\n";
+    "quiet \"1\";\n";
 
 static int put(int conf_fd, const char *name, const char *text, size_t len, mode_t mode)
 {

@@ -53,25 +53,23 @@ static void add_target(relay_targets *list, const char *host, size_t len, unsign
 // The authority of one URL: [USER@]HOST[:PORT], HOST maybe an IPv6 address in brackets.
 static void add_authority(relay_targets *list, const char *p, size_t len, unsigned port)
 {
-    const char *at = memrchr(p, '@', len), *end, *colon;
+    const char *at = memrchr(p, '@', len), *stop = p + len, *end, *colon;
     uint64_t number;
 
-    if (at) {
-        len -= (size_t)(at + 1 - p);
+    if (at)
         p = at + 1;
-    }
-    if (len > 0 && *p == '[') {
-        end = memchr(p, ']', len);
+    if (p < stop && *p == '[') {
+        p++;
+        end = memchr(p, ']', (size_t)(stop - p));
         if (!end)
             return;
-        colon = end + 1 < p + len && end[1] == ':' ? end + 1 : NULL;
-        p++;
+        colon = end + 1 < stop && end[1] == ':' ? end + 1 : NULL;
     } else {
-        colon = memchr(p, ':', len);
-        end = colon ? colon : p + len;
+        colon = memchr(p, ':', (size_t)(stop - p));
+        end = colon ? colon : stop;
     }
     if (colon) {
-        size_t digits = (size_t)(p + len - colon - 1);
+        size_t digits = (size_t)(stop - colon - 1);
 
         if (!mt_parse_u64((mt_str){colon + 1, digits}, 65535, &number))
             return;

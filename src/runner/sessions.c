@@ -31,6 +31,7 @@ struct sessions {
     unsigned live; // all but LEFT
     uint32_t next_number;
     mt_timer *timer;
+    bool armed; // once armed it is not put off: others come and go all the time
 };
 
 static void on_timer(mt_timer *timer, void *data);
@@ -80,6 +81,13 @@ static int tell_started(session *e)
 
 // --- ends ----------------------------------------------------------------------------------------
 
+static void look_later(supervisor *s)
+{
+    if (!s->sessions->armed)
+        mt_timer_in_ms(s->sessions->timer, LOOK_MS);
+    s->sessions->armed = true;
+}
+
 static void drop(supervisor *s, session *e)
 {
     for (session **at = &s->sessions->list; *at; at = &(*at)->next) {
@@ -108,7 +116,7 @@ static void process_gone(supervisor *s, session *e)
     e->state = LEFT;
     e->client = NULL;
     mt_close_fd(&e->fd);
-    mt_timer_in_ms(s->sessions->timer, LOOK_MS);
+    look_later(s);
 }
 
 static void end_soon(supervisor *s, session *e, int64_t ms)
@@ -118,7 +126,7 @@ static void end_soon(supervisor *s, session *e, int64_t ms)
         drop(s, e);
     } else if (e->state != LEFT && !e->kill_ns) {
         e->kill_ns = mt_boottime_ns() + ms * 1000000;
-        mt_timer_in_ms(s->sessions->timer, MT_MIN(ms, (int64_t)LOOK_MS));
+        look_later(s);
     }
 }
 
@@ -129,6 +137,7 @@ static void on_timer(mt_timer *timer, void *data)
     int64_t now = mt_boottime_ns();
     bool again = false;
 
+    s->sessions->armed = false;
     for (session *e = s->sessions->list, *next; e; e = next) {
         next = e->next;
         if (e->state == LEFT && mt_cgroup_remove_command(s->res->cgroup, e->number) == 0) {
@@ -140,7 +149,7 @@ static void on_timer(mt_timer *timer, void *data)
         again = again || e->state == LEFT || e->kill_ns;
     }
     if (again && s->state < SUP_ENDING)
-        mt_timer_in_ms(timer, LOOK_MS);
+        look_later(s);
 }
 
 // --- beginnings ----------------------------------------------------------------------------------

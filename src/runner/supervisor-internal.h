@@ -78,6 +78,7 @@ struct supervisor {
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
     bool waits;      // for its package layer; the machine is not begun
+    bool lists_told;
     unsigned lost_looks;
     mt_timer *layer_timer;
     int64_t began_us;

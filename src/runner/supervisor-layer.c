@@ -27,6 +27,19 @@ static void say_begin(supervisor *s)
     sup_note(s, mt_buf_str(&text));
 }
 
+// What a first start is busy with before anything else.
+static void look_at_lists(supervisor *s)
+{
+    char lists[MT_LAYER_TEXT];
+
+    if (s->lists_told)
+        return;
+    mt_layer_digest(s->plan->image_digest, NULL, 0, lists);
+    s->lists_told = mt_layer_is_building(s->res->layers_fd, lists);
+    if (s->lists_told)
+        sup_note(s, "the package lists of the image are read first");
+}
+
 static void fail(supervisor *s, const char *sentence)
 {
     const mt_ended what = {.status = MT_RUN_ERROR, .reason = MT_END_START_FAILED};
@@ -65,6 +78,7 @@ static void on_look(mt_timer *timer, void *data)
         fail(s, mt_buf_str(&why));
         return;
     }
+    look_at_lists(s);
     s->lost_looks = mt_layer_is_building(s->res->layers_fd, digest) ? 0 : s->lost_looks + 1;
     if (s->lost_looks > LOST_LOOKS)
         fail(s, "the packages could not be installed: what installs them is gone");

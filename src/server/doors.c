@@ -7,7 +7,7 @@
 
 enum {
     BUCKETS = 1024,
-    CONNECTIONS = 1024,      // of all runs
+    CONNECTIONS = 2048,      // of all runs
     CONNECTIONS_OF_RUN = 32, // and of one
     COLLECT_TOTAL = 128 << 20,
 };
@@ -66,17 +66,15 @@ void mt_doors_free(mt_doors *doors)
     free(doors);
 }
 
-mt_http_server *mt_doors_http(mt_doors *doors)
-{
-    return doors->http;
-}
-
 void mt_doors_open(mt_doors *doors, const char *run_id, int fd, uint32_t uid_base)
 {
-    door **at = find(doors, run_id), *d = NULL;
+    _cleanup_close_ int mine = fd;
     _cleanup_err_ mt_err *err = NULL;
-    int mine = fd;
+    door **at, *d = NULL;
 
+    if (!doors)
+        return;
+    at = find(doors, run_id);
     if (!*at && !doors->stopping && (d = calloc(1, sizeof(*d)))) {
         d->door = (mt_door){.kind = MT_DOOR_RUN, .uid_base = uid_base};
         (void)snprintf(d->door.run_id, sizeof(d->door.run_id), "%s", run_id);
@@ -90,12 +88,11 @@ void mt_doors_open(mt_doors *doors, const char *run_id, int fd, uint32_t uid_bas
                {"error", err ? mt_err_sentence(err) : "out of memory"});
         free(d);
     }
-    mt_close_fd(&mine);
 }
 
 void mt_doors_close(mt_doors *doors, const char *run_id)
 {
-    door **at = find(doors, run_id), *d = *at;
+    door **at = doors ? find(doors, run_id) : NULL, *d = at ? *at : NULL;
 
     if (!d)
         return;

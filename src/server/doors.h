@@ -12,7 +12,7 @@ typedef struct mt_doors mt_doors;
 // handler: the same as of the host's doors.
 int mt_doors_new(mt_loop *loop, const mt_http_handler *handler, mt_doors **ret, mt_err **err);
 void mt_doors_free(mt_doors *doors); // accepts NULL
-mt_http_server *mt_doors_http(mt_doors *doors);
+// Without doors (NULL), which are gone when the server ends, these do nothing.
 // A run's socket, taken over; uid_base: the first id of the run's block. A run has one: another is
 // closed, as it is the same.
 void mt_doors_open(mt_doors *doors, const char *run_id, int fd, uint32_t uid_base);

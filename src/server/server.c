@@ -711,7 +711,7 @@ void mt_server_free(mt_server *server)
         return;
     // First the workers: their jobs post to the loop, which runs once more to take them in.
     mt_pool_free(server->pool);
-    mt_doors_free(server->doors);
+    mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
     free(server);

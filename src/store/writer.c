@@ -353,5 +353,5 @@ static int nothing_op(tx *t, void *arg, mt_err **err)
 
 int mt_store_settle(mt_store *s, mt_err **err)
 {
-    return store_write(s, nothing_op, NULL, err);
+    return store_write_essential(s, nothing_op, NULL, err);
 }

@@ -169,8 +169,12 @@ def walk_runs(do, ns):
     slow = do("POST", start, {"startup": [{"command": "sleep", "arguments": ["60"]}]}, 201)
     do("GET", f"/v1/capsule-runs/{slow['id']}?wait=1&until=ready", expect=200)
     walk_commands(do, f"/v1/capsule-runs/{slow['id']}")
+    walk_run_files(do, f"/v1/capsule-runs/{slow['id']}/files")
+    walk_shells(do, f"/v1/capsule-runs/{slow['id']}/shells")
     do("POST", f"/v1/capsule-runs/{slow['id']}/terminate?wait=30", expect=200)
     do("POST", f"/v1/capsule-runs/{slow['id']}/commands", {"command": "ls"}, 409)
+    do("GET", f"/v1/capsule-runs/{slow['id']}/files?path=/etc/passwd", expect=409)
+    do("POST", f"/v1/capsule-runs/{slow['id']}/shells", {}, 409)
     do("GET", "/v1/capsule-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
 
 
@@ -189,6 +193,52 @@ def walk_commands(do, run):
     do("POST", f"{at}/cancel?wait=30", expect=200)
     do("GET", f"{run}/commands/{sent['runId']}", expect=404)
     do("POST", f"{run}/extend", {"maxDuration": "00:12:00"}, 200)
+
+
+def walk_run_files(do, at):
+    do("GET", f"{at}/stat?path=a/b", expect=404)
+    do("PUT", f"{at}?path=a/b", data=b"hello", expect=201)
+    do("PUT", f"{at}?path=a/b", data=b"hello!", expect=200)
+    do("PUT", f"{at}?path=a/empty&user=maitento", data=b"", expect=201)
+    do("PUT", f"{at}?path=a/%FFodd%25", data=b"x", expect=201)
+    assert do("GET", f"{at}?path=a/b", expect=200) == b"hello!"
+    assert do("GET", f"{at}?path=a/b", expect=206, headers={"Range": "bytes=1-2"}) == b"el"
+    do("GET", f"{at}?path=a/b", expect=416, headers={"Range": "bytes=9-"})
+    do("GET", f"{at}?path=a/b", expect=304, headers={"If-None-Match": "*"})
+    do("HEAD", f"{at}?path=a/b", expect=200)
+    do("GET", f"{at}?path=/root/x", expect=403)
+    do("GET", f"{at}?path=/dev/null", expect=409)
+    do("GET", f"{at}?path=a/b&user=nobody", expect=400)
+    do("GET", f"{at}", expect=400)
+    do("POST", f"{at}/mkdir", {"path": "c/d", "parents": True}, 201)
+    do("POST", f"{at}/mkdir", {"path": "c/d", "parents": True, "user": None}, 200)
+    do("POST", f"{at}/link", {"path": "l", "target": "a/b"}, 201)
+    do("POST", f"{at}/link", {"path": "l", "target": "a/b"}, 409)
+    do("POST", f"{at}/move", {"from": "a/b", "to": "c/b"}, 200)
+    do("POST", f"{at}/move", {"from": "a/b", "to": "c/b"}, 404)
+    do("GET", f"{at}/stat?path=l", expect=200)
+    entries = do("GET", f"{at}/list?recursive=true", expect=200)["items"]
+    assert {e["type"] for e in entries} == {"file", "folder", "link"}, entries
+    assert any(e["nameEscaped"] for e in entries), entries
+    assert do("GET", f"{at}/list?path=/&limit=1", expect=200)["next"]
+    do("GET", f"{at}/list?path=/&after=../x", expect=400)
+    do("DELETE", f"{at}?path=c", expect=409)
+    for path in ("a", "c", "l"):
+        do("DELETE", f"{at}?path={path}&recursive=true", expect=204)
+
+
+def walk_shells(do, at):
+    shell = do("POST", at, {"term": "vt100", "columns": 70}, 201)
+    do("POST", at, {"term": "no term"}, 400)
+    assert do("GET", at, expect=200)["items"]
+    do("POST", f"{at}/{shell['id']}/input", data=b"echo hi\r", expect=204)
+    do("PUT", f"{at}/{shell['id']}/size", {"columns": 80, "rows": 25}, 204)
+    do("PUT", f"{at}/{shell['id']}/size", {"columns": 0, "rows": 25}, 400)
+    do("DELETE", f"{at}/{shell['id']}", expect=204)
+    assert do("GET", f"{at}/{shell['id']}", expect=200)["endReason"] == "closed"
+    do("GET", f"{at}/{shell['id']}/output", expect=200)
+    do("POST", f"{at}/{shell['id']}/input", data=b"x", expect=409)
+    do("GET", f"{at}/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
 
 
 def test_answers_are_as_described(api):

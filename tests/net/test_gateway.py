@@ -244,3 +244,21 @@ def test_mt_net_has_nothing(own, at):
             assert line.endswith("\t0000000000000000"), line
     kinds = {os.readlink(fd).split(":")[0] for fd in Path(f"/proc/{pid}/fd").iterdir()}
     assert {k for k in kinds if k.startswith("/")} <= {"/dev/null", os.readlink(f"/proc/{pid}/fd/2")}
+
+
+def test_one_capsule_cannot_have_all_connections(own, at):
+    """The kernel's table of connections is one for all capsules."""
+    found = at.python(f'''
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for port in range(20000, 25000):
+    for again in range(3):
+        try:
+            s.sendto(b"x", ("{PUBLIC4}", port))
+            break
+        except OSError:
+            pass  # an error of one before
+out["more"] = tried(get, "{PUBLIC4}")
+''')
+    assert found["more"] == ["ECONNREFUSED", True]
+    another = Machine(at.api, at.api.namespace("net"))
+    assert works(another)

@@ -24,6 +24,7 @@ def repository(tmp_path_factory):
     r.add("hello-tool", files={"usr/bin/hello-tool": "#!/bin/sh\necho hello of 1.0\n"})
     r.add("needs-hello", depends="hello-tool", files={"usr/share/needs-hello": "x"})
     r.add("asks", scripts={"postinst": 'echo "Do you agree?"; if read answer; then exit 7; fi\n'})
+    r.add("lonely", depends="hello-tool, a-thing-of-the-past")
     r.add("breaks", scripts={"postinst": "echo the disk is made of cheese >&2; exit 9\n"})
     r.add("service", files={"etc/init.d/service": repo.DAEMON},
           scripts={"postinst": "invoke-rc.d service start || [ $? = 101 ]\nsleep 1000 >/dev/null 2>&1 &\n"})
@@ -52,9 +53,9 @@ def mirror(repository, lab):
 class Own(Api):
     """A server whose packages come from that source."""
 
-    def __init__(self, lab, source, folder):
+    def __init__(self, lab, source, folder, **options):
         (folder / "sources.list").write_text(source)
-        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")]))
+        super().__init__(lab.server(runner_options=["--apt-sources", str(folder / "sources.list")], **options))
 
     def layers(self):
         return self.server.dir / "state" / "layers"
@@ -149,9 +150,16 @@ def test_a_second_start_installs_nothing(own, ns, mirror):
     assert len(mirror.asked) == asked and own.whole() == layers
 
 
+def test_a_capsule_without_network_gets_its_packages_all_the_same(own, ns):
+    run = install(own, ns, ["hello-tool", "owners"], "hello-tool && test ! -e /sys/class/net/eth0", network="none")
+    assert run["status"] == "Finished", run
+
+
 def test_the_story_says_what_is_installed(own, ns):
+    own.call("POST", "/v1/images/prune")
     run = install(own, ns, ["hello-tool=1.0"])
     assert run["status"] == "Finished", run
+    assert "the package lists of the image are read first" in own.story(run)
     assert "installing packages: hello-tool=1.0" in own.story(run) and own.built(run)
 
 
@@ -200,6 +208,10 @@ def test_o30_a_name_is_a_name_and_no_pattern(own, ns, name):
 
 def test_o30_unknown_versions_are_named(own, ns):
     assert "Version '0.0.1' for 'hello-tool' was not found" in details(own, ns, ["hello-tool=0.0.1"])
+
+
+def test_o30_missing_dependencies_are_named(own, ns):
+    assert "lonely : Depends: a-thing-of-the-past" in details(own, ns, ["lonely"])
 
 
 def test_o30_a_package_that_breaks_says_so_itself(own, ns):
@@ -308,18 +320,44 @@ def test_a_killed_runner_loses_no_build(held, mirror):
     wait_for(lambda: not held.half(), held.half())
 
 
+def test_a_killed_server_finds_the_run_again(held, mirror):
+    _, run = begin(held, mirror)
+    os.kill(held.server.server.pid, signal.SIGKILL)
+    held.server.server.wait()
+    mirror.release()
+    held.server.start_server()
+    ended = held.get(run, seconds=120)
+    assert ended["status"] == "Finished", ended
+
+
+def test_killed_runner_and_builder_are_a_reason_too(held, mirror):
+    ns, run = begin(held, mirror)
+    pid = builder_of(held, run)
+    os.kill(held.server.runner.pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    held.server.runner.wait()
+    mirror.release()
+    held.server.start_runner()
+    ended = held.get(run, seconds=120)
+    assert (ended["status"], ended["endReason"]) == ("Error", "startFailed"), ended
+    assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+
+
 def test_a_killed_builder_is_a_reason_and_the_next_start_works(held, mirror):
     ns, run = begin(held, mirror)
-    folder = next(p for p in (held.server.dir / "state/runs").iterdir()
-                  if len(p.name) == 36 and p.name != run["id"])
-    pid = supervisor_of(folder)
-    os.kill(pid, signal.SIGKILL)
+    os.kill(builder_of(held, run), signal.SIGKILL)
     ended = held.get(run, seconds=60)
     assert (ended["status"], ended["endReason"]) == ("Error", "startFailed")
     assert "died" in ended["failureDetails"], ended
     mirror.release()
     assert held.run(ns, "c", seconds=90)["status"] == "Finished"
     wait_for(lambda: all(n.startswith("failed-") for n in held.half()), held.half())
+
+
+def builder_of(api, run):
+    """The supervisor of the run that builds, the only one beside that one."""
+    return supervisor_of(next(p for p in (api.server.dir / "state/runs").iterdir()
+                              if len(p.name) == 36 and p.name != run["id"]))
 
 
 def supervisor_of(folder):
@@ -363,6 +401,20 @@ def test_o30_a_mirror_that_capsules_may_not_reach_is_there_for_builders_alone(la
             assert PRIVATE4 not in "".join(p.read_text() for p in api.layers().glob("*/root/etc/hosts"))
     finally:
         private.close()
+
+
+def test_o30_a_proxy_on_the_host_itself(lab, repository, tmp_path):
+    proxy = repo.Mirror(repository, lab.host, "127.0.0.1")
+    api = Own(lab, "deb [trusted=yes] http://no-such-host.invalid ./\n", tmp_path,
+              runner_environment={**os.environ, "http_proxy": f"http://user:pass-word@127.0.0.1:{proxy.port}"})
+    try:
+        with api.server:
+            run = install(api, api.namespace(), ["hello-tool"], "hello-tool && ! env | grep -i proxy")
+            assert run["status"] == "Finished", run
+            assert all(path.startswith("http://no-such-host.invalid/") for path in proxy.asked) and proxy.asked
+            assert "pass-word" not in api.log() + str(api.story(run))
+    finally:
+        proxy.close()
 
 
 def test_o30_no_such_host(lab, tmp_path):

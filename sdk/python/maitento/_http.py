@@ -8,6 +8,7 @@ import random
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
@@ -31,8 +32,11 @@ class _UnixConnection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
+        # A socket with a time-out of Python's does not wait for a place in a full queue; this way it does.
+        seconds = int(self.timeout)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
         self.sock.connect(self._path)
+        self.sock.settimeout(self.timeout)
 
 
 def path_of(*parts: str, **query: Any) -> str:
