@@ -52,7 +52,7 @@ static char *home_of(cli *c, const vfs_path *p, mt_err **err)
 
 static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
 {
-    const char *name = word + strlen("run:"), *colon = strchr(name, ':');
+    const char *name = strchr(word, ':') + 1, *colon = strchr(name, ':');
     _cleanup_free_ char *run = NULL, *home = NULL, *whole = NULL;
     size_t len = strlen(word);
 
