@@ -293,7 +293,8 @@ static void on_measured(void *data, const mt_vfs_measured *what)
     }
     v->known = true;
     if (!v->mounters) {
-        drop(w, v);
+        if (v->measured_ns >= v->left_ns)
+            drop(w, v);
         return;
     }
     if (v->used > most(v)) {
@@ -315,9 +316,10 @@ static bool is_due(const mt_vfs_watch *w, const watched *v, int64_t now)
     if (!v->known || (w->low_since_ns > v->measured_ns && !v->slow))
         return true;
     // Once more when the last run has gone. What it wrote may be masked by what others have
-    // deleted: where it costs little it is measured in any case.
+    // deleted: it is measured in any case, later where that takes long.
     if (!v->mounters)
-        return v->measured_ns < v->left_ns && (gone > 0 || v->took_ns < CHEAP_MS * NS_PER_MS);
+        return v->measured_ns < v->left_ns && (gone > 0 || v->took_ns < CHEAP_MS * NS_PER_MS ||
+                                               age >= v->took_ns * LATER_PER_COST);
     if (age < v->took_ns * AGAIN_PER_COST || v->judging)
         return false;
     if (gone > 0 && (most(v) <= v->used || gone >= (most(v) - v->used) / 2))
@@ -339,7 +341,7 @@ static void measure_next(mt_vfs_watch *w, bool slow, int64_t now)
         if (!v->asked && is_due(w, v, now)) {
             if (!due || v->measured_ns < due->measured_ns)
                 due = v;
-        } else if (!v->mounters && !v->asked) {
+        } else if (!v->mounters && !v->asked && v->measured_ns >= v->left_ns) {
             drop(w, v); // nothing was written since it was measured
         }
     }
