@@ -415,12 +415,14 @@ static void on_frame(const mt_session_frame *frame, void *data)
         on_failed(f, frame);
         break;
     case MT_SESSION_GO:
-        if (f->q.request.op == MT_SESSION_WRITE && !f->writing) {
-            let_in(f);
-            if (f->whole)
-                content_whole(f);
+        if (f->q.request.op != MT_SESSION_WRITE || f->writing) {
+            out_of_rules(f);
             break;
-        } // fall through
+        }
+        let_in(f);
+        if (f->whole)
+            content_whole(f);
+        break;
     default:
         out_of_rules(f);
     }
