@@ -492,6 +492,39 @@ for s in waits:
     assert lines == ["0"] + ["HTTP/1.1 200 OK"] * 60, done
 
 
+def test_hostile_bytes_are_answered_or_cut_and_no_more(ada, home, runs):
+    run = runs(ada, home)
+    code = r'''
+import socket
+def say(raw):
+    s = socket.socket(socket.AF_UNIX); s.connect("/run/maitento/api.sock"); s.settimeout(30)
+    try:
+        s.sendall(raw)
+        got = b""
+        while b"\r\n\r\n" not in got:
+            more = s.recv(4096)
+            if not more: break
+            got += more
+        return got.split(b"\r\n")[0].decode() or "cut"
+    except OSError:
+        return "cut"
+head = b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n"
+post = b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+for raw in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\0" * 4096, head + b"X: " + b"a" * 200000 + b"\r\n\r\n",
+            head + b"A: b\r\n" * 3000 + b"\r\n", head + b"Host: y\r\n\r\n", b"GET /" + b"a" * 100000,
+            post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+            post + b"Content-Length: 99999999999\r\n\r\n", post + b"Content-Length: 200000\r\n\r\n" + b"[" * 200000,
+            b"GET /v1/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /v1/namespaces/%2e%2e/vfs HTTP/1.1\r\nHost: x\r\n\r\n"):
+    print(say(raw))
+print(say(head + b"\r\n"))
+'''
+    lines = inside(ada, run, "python3 -c '%s'" % code.replace("'", '"')).splitlines()
+    assert lines[-1] == "HTTP/1.1 200 OK" and len(lines) == 13
+    for line in lines[:-1]:
+        assert line == "cut" or line.split()[1][0] == "4", lines
+    assert whoami(ada.server, ada.key)[0] == 200
+
+
 def test_a_storm_of_connections_leaves_others_their_turn(api, ada, home, runs):
     """Three runs connect and leave as fast as they can; another one, and the host, go on."""
     storm = r'''
