@@ -28,40 +28,15 @@ enum {
 
 int gateway_send(int fd, const gateway_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec data = {(void *)(uintptr_t)m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data, .msg_iovlen = 1};
-
-    if (count) {
-        struct cmsghdr *c;
-
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-    }
-    return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return mt_send_fds(fd, m, sizeof(*m), fds, count, MSG_DONTWAIT);
 }
 
 int gateway_receive(int fd, gateway_message *m, int fds[2])
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec data = {m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+    ssize_t n = mt_receive_fds(fd, m, sizeof(*m), fds, 2, MSG_DONTWAIT);
 
-    fds[0] = fds[1] = -1;
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(c), MT_MIN(c->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
+        return n == -EAGAIN ? 0 : (int)n;
     m->sentence[sizeof(m->sentence) - 1] = m->notice[sizeof(m->notice) - 1] = '\0';
     if (n == (ssize_t)sizeof(*m) && m->protocol == GATEWAY_PROTOCOL)
         return 1;
