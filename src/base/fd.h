@@ -19,3 +19,10 @@ int mt_set_nonblock(int fd, bool on);
 int mt_mkdir_p(const char *path, mode_t mode); // -EEXIST is not an error
 // As many fds as the process may have; root gets at least so many. A shell's 1,024 are not enough.
 void mt_allow_many_fds(unsigned wanted);
+// One packet (or message of a stream) with at most MT_FDS_MAX fds, over a Unix socket. flags: as of
+// sendmsg(2), MSG_NOSIGNAL among them. 0 or negative errno.
+enum { MT_FDS_MAX = 4 };
+int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t count, int flags);
+// Its bytes, at most size of them: their number or negative errno. fds gets `count` fds, -1 where
+// there came none; what came beyond that is closed. They are CLOEXEC.
+ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t count, int flags);
