@@ -31,6 +31,7 @@ typedef struct session {
     mt_err *why; // it has, other than by the shell's end
     struct termios before;
     bool raw;
+    bool left; // to the reader, which could not be waited for
 } session;
 
 // --- the terminal --------------------------------------------------------------------------------
@@ -224,12 +225,11 @@ static int run_terminal(session *s, mt_err **err)
     // One that was left, not ended, hangs up.
     if (poll(&over, 1, 0) == 0) {
         (void)api_call(s->c, "DELETE", s->path, NULL, NULL, NULL);
-        if (poll(&over, 1, END_MS) == 0) // the process ends, and the thread with it
+        s->left = poll(&over, 1, END_MS) == 0;
+        if (s->left) // the process ends, and the thread with it
             return mt_fail(err, MT_E_BAD_REQUEST, "left the shell");
     }
     (void)pthread_join(reader, NULL);
-    transport_free(s->reading.transport);
-    (void)mt_json_unref(s->reading.problem);
     return 0;
 }
 
@@ -256,28 +256,48 @@ static int report(session *s, mt_err **err)
                    details[0] ? details : cli_text(shell, "endReason"));
 }
 
+static void session_done(session *s)
+{
+    if (s->left)
+        return;
+    transport_free(s->reading.transport);
+    (void)mt_json_unref(s->reading.problem);
+    (void)mt_err_free(s->why);
+    mt_close_fd(&s->over_fd);
+    free(s->path);
+    free(s);
+}
+
+static int shell_in(session *s, const char *run, mt_err **err)
+{
+    if (s->over_fd < 0)
+        return mt_fail_errno(err, errno, "cannot watch the shell");
+    if (start(s, run, err) < 0 || open_reader(s, err) < 0 || run_terminal(s, err) < 0)
+        return -1;
+    return report(s, err);
+}
+
 static int run_shell(cli *c, mt_err **err)
 {
-    session *s = xalloc(sizeof(*s)); // the reader may outlive this function
     _cleanup_free_ char *run = NULL;
+    session *s;
     int r;
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return cli_usage(c, err,
                          "capsule-shell needs a terminal: without one, send commands with mt "
                          "capsule-exec (--stdin gives them what is piped in)");
-    *s = (session){.c = c, .over_fd = eventfd(0, EFD_CLOEXEC)};
-    if (s->over_fd < 0)
-        return mt_fail_errno(err, errno, "cannot watch the shell");
-    if (api_run_id(c, cli_arg(c, 0), &run, err) < 0 || start(s, run, err) < 0 ||
-        open_reader(s, err) < 0)
+    if (api_run_id(c, cli_arg(c, 0), &run, err) < 0)
         return -1;
-    r = run_terminal(s, err);
-    return r < 0 ? -1 : report(s, err);
+    s = xalloc(sizeof(*s)); // not of this function's stack: the reader may outlive it
+    *s = (session){.c = c, .over_fd = eventfd(0, EFD_CLOEXEC)};
+    r = shell_in(s, run, err);
+    session_done(s);
+    return r;
 }
 
 static const cli_option options[] = {
-    {"user", 'u', "NAME", "the user whose login shell it is (maitento)"},
+    {"user", 'u', "NAME", "the user whose login shell it is (maitento)", "@capsuleUser"},
     {NULL},
 };
 

@@ -52,9 +52,9 @@ static char *home_of(cli *c, const vfs_path *p, mt_err **err)
 
 static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
 {
-    const char *name = word + strlen("run:"), *colon = strchr(name, ':');
+    size_t len = strlen(word), prefix = strlen("run:");
+    const char *name = word + prefix, *colon = memchr(name, ':', len - prefix);
     _cleanup_free_ char *run = NULL, *home = NULL, *whole = NULL;
-    size_t len = strlen(word);
 
     if (!colon || colon == name)
         return cli_usage(c, err, "'%.200s' names no file of a run: write run:RUN:/PATH", word);
@@ -72,6 +72,17 @@ static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
     return 0;
 }
 
+// A user that is given where no path is a run's was meant for something else.
+static int check_user_option(cli *c, mt_err **err)
+{
+    if (!cli_opt(c, "user"))
+        return 0;
+    for (int i = 0; i < c->arg_count; i++)
+        if (mt_starts_with(c->args[i], "run:"))
+            return 0;
+    return cli_usage(c, err, "--user is for files of a run: those are run:RUN:/PATH");
+}
+
 int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
 {
     const char *name = vfs_path_is(word) && word[4] ? word + 5 : "";
@@ -84,6 +95,8 @@ int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
     *ret = (vfs_path){0};
     if (mt_starts_with(word, "run:"))
         return run_path_parse(c, word, ret, err);
+    if (check_user_option(c, err) < 0)
+        return -1;
     path = tidy(name + len);
     if (!vfs_path_is(word))
         return cli_usage(

@@ -179,6 +179,12 @@ def test_f_mt_cp_and_its_like(mt, py, run, tmp_path):
     assert "user 'sandbox' may not" in denied.stderr and "'/root/x'" in denied.stderr
     assert not (tmp_path / "x").exists()
     assert "no file or folder" in mt("cat", f"run:{ending}:/nothing", check=3).stderr
+    for words, told in ((["ls", "--user", "sandbox", "/vfs/x"], "--user is for files of a run"),
+                        (["ls", f"run:{ending}"], "run:RUN:/PATH"), (["ls", "run::/x"], "run:RUN:/PATH"),
+                        (["ls", f"run:{ending}:/a/../b"], "holds '..'"),
+                        (["mv", f"run:{ending}:/tmp/x", "/vfs/x/y"], "stays in one file system or run")):
+        assert told in mt(*words, check=2, namespace="x").stderr
+    assert mt("ls", "run:ffffffff:/", check=3).stderr
 
 
 def test_f_from_a_file_system_into_a_run(mt, api, py, run, ns):

@@ -1,5 +1,6 @@
 """Sessions in runs on runners of each kind: with control groups of version 1 alone, without machines made ahead, with
 scratch in memory."""
+import socket
 import sys
 import time
 
@@ -44,6 +45,20 @@ def until(condition, seconds=30):
         time.sleep(0.05)
 
 
+def read_from(own, at, shell):
+    """A reader, without whom a shell is hung up; it is at its prompt."""
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(60)
+    s.connect(own.socket)
+    s.sendall(f"GET {at}/{shell['id']}/output HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    got = b""
+    while b"$ " not in got:
+        piece = s.recv(65536)
+        assert piece, got
+        got += piece
+    return s
+
+
 def programs(py, run):
     # By an mt-session, so that nothing of a command's is among them.
     root = py.capsule_runs.files(run, user="root")
@@ -69,10 +84,12 @@ def test_a_shell_and_what_does_not_want_to_end(own, py, run):
     api = Api(own)
     at = f"/v1/capsule-runs/{run.id}/shells"
     shell = api.call("POST", at, {"user": "sandbox"}, 201)
+    reader = read_from(own, at, shell)
     line = b"trap '' HUP; setsid sleep 9991 & nohup sleep 9992 & (trap '' HUP TERM; sleep 9993)\r"
     assert api.raw("POST", f"{at}/{shell['id']}/input", line)[0] == 204
     until(lambda: {"sleep 9991", "sleep 9992", "sleep 9993"} <= set(programs(py, run)))
     api.call("DELETE", f"{at}/{shell['id']}", None, 204)
+    reader.close()
     until(lambda: not [p for p in programs(py, run) if "999" in p or "bash" in p])
     # An mt-session that has listed the others is gone when they are looked at.
     until(lambda: [p for p in programs(py, run) if p != "mt-session"] == ["mt-init"])
@@ -83,6 +100,7 @@ def test_a_session_is_limited_as_the_run_is(own, py, run):
     api = Api(own)
     at = f"/v1/capsule-runs/{run.id}/shells"
     shell = api.call("POST", at, {}, 201)
+    reader = read_from(own, at, shell)
     api.raw("POST", f"{at}/{shell['id']}/input", b"python3 -c \"x = bytearray(8 << 30)\"; echo over $? > /tmp/over\r")
 
     def over():
@@ -93,4 +111,5 @@ def test_a_session_is_limited_as_the_run_is(own, py, run):
             return None
     until(over, 120)
     assert over() in ("over 137\n", "over 1\n")
+    reader.close()
     api.call("DELETE", f"{at}/{shell['id']}", None, 204)

@@ -350,6 +350,42 @@ def test_f_only_who_may_command_has_shells_and_files(server, api, run):
                                ("GET", f"/v1/capsule-runs/{run.id}/files?path=/etc/passwd", None),
                                ("DELETE", f"/v1/capsule-runs/{run.id}/files?path=/etc/passwd", None)):
         assert api.error(method, path, body, sign_in)[1] == "notFound"
+    # A member sees the run, and may end it; in it he acts as nobody.
+    ns = api.call("GET", f"/v1/capsule-runs/{run.id}")["namespace"]
+    api.call("PUT", f"/v1/namespaces/{ns}/members/{name}", None, 204)
+    assert api.call("GET", f"/v1/capsule-runs/{run.id}", headers=sign_in)["id"] == run.id
+    for method, path, body in (("POST", shells(run), {}), ("GET", shells(run), None),
+                               ("GET", f"/v1/capsule-runs/{run.id}/files?path=/etc/passwd", None)):
+        assert api.error(method, path, body, sign_in)[1] == "forbidden"
+    status, _, answer = api.raw("PUT", f"/v1/capsule-runs/{run.id}/files?path=/tmp/x", b"x" * 100000, sign_in)
+    assert status == 403 and json.loads(answer)["code"] == "forbidden"
+
+
+def test_f_a_shell_is_given_its_terminal_and_nothing_else(server, api, py, run):
+    shell = api.call("POST", shells(run), {}, 201)
+    out = open_output(server, run, shell["id"])
+    read_until(out, b"$ ")
+    api.raw("POST", shells(run, shell["id"], "input"), b"readlink /proc/$$/fd/* | sort | uniq -c; echo s''een\r")
+    seen = read_until(out, b"seen\r\n").decode()
+    assert {line.split()[1] for line in seen.splitlines() if re.match(r" +\d+ ", line)} == {"/dev/pts/0"}, seen
+    root = py.capsule_runs.files(run, user="root")
+    pid = next(p.name for p in root.list("/proc") if p.name.isdigit()
+               and root.stat(f"/proc/{p.name}").type == "folder" and comm(root, p.name) == "mt-session")
+    held = {sh(py, run, f"readlink /proc/{pid}/fd/{fd.name}").split(":")[0].strip()
+            for fd in py.capsule_runs.files(run).list(f"/proc/{pid}/fd")}
+    assert held == {"socket", "/dev/null", "/dev/pts/ptmx", "anon_inode"}, held
+    # The one copy that all runs execute is nobody's to change (CVE-2019-5736).
+    for user in ("root", "maitento"):
+        tried = py.capsule_runs.exec_and_wait(run, f"echo x > /proc/{pid}/exe", run_as_user=user)
+        assert tried.exit_code == 1 and re.search("busy|denied|not permitted", tried.output_error), tried.output_error
+    api.call("DELETE", shells(run, shell["id"]), None, 204)
+
+
+def comm(files, pid):
+    try:
+        return files.read_text(f"/proc/{pid}/comm").strip()
+    except maitento.MaitentoError:
+        return None
 
 
 def test_f_a_restart_of_the_server_ends_shells_and_tells(fresh_server_shell):
