@@ -110,6 +110,62 @@ static void do_job(runner *r, int fd, const job *j)
     }
 }
 
+// --- aside ---------------------------------------------------------------------------------------
+
+// What becomes of a build, and the removal of layers, take seconds on a busy disk: a process of
+// their own does them, so that no run waits for that to be cleaned. It dies with the janitor.
+enum { ASIDE_MAX = 8 };
+
+static struct aside {
+    pid_t pid; // 0: free
+    job job;
+} asides[ASIDE_MAX];
+
+static bool is_slow(const job *j)
+{
+    return j->type == JOB_PRUNE || (j->type == JOB_CLEAN && j->layer[0]);
+}
+
+// One that died itself has answered nothing: the job is told again later.
+static void reap_asides(int fd)
+{
+    for (size_t i = 0; i < ASIDE_MAX; i++) {
+        struct aside *s = &asides[i];
+        answer a = {.type = JOB_CLEAN, .result = {.result = -EIO}};
+        int status;
+
+        if (!s->pid || waitpid(s->pid, &status, WNOHANG) != s->pid)
+            continue;
+        memcpy(a.run_id, s->job.run_id, sizeof(a.run_id));
+        if (s->job.type == JOB_CLEAN && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+            answer_with(fd, &a, -1);
+        s->pid = 0;
+    }
+}
+
+static void do_aside(runner *r, int fd, const job *j)
+{
+    pid_t parent = getpid();
+    size_t i = 0;
+
+    while (i < ASIDE_MAX && asides[i].pid)
+        i++;
+    if (i < ASIDE_MAX) {
+        asides[i] = (struct aside){.pid = fork(), .job = *j};
+        if (asides[i].pid > 0)
+            return;
+    }
+    if (i < ASIDE_MAX && asides[i].pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            do_job(r, fd, j);
+        _exit(0);
+    }
+    if (i < ASIDE_MAX)
+        asides[i].pid = 0;
+    do_job(r, fd, j);
+}
+
 static bool more_waits(int fd, int timeout_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -164,7 +220,11 @@ MT_NORETURN static void work(runner *r, pid_t parent, int fd)
             continue;
         if (n != sizeof(j))
             _exit(0);
-        do_job(r, fd, &j);
+        reap_asides(fd);
+        if (is_slow(&j))
+            do_aside(r, fd, &j);
+        else
+            do_job(r, fd, &j);
         since = since ? since : mt_monotonic_us();
     }
 }
@@ -319,6 +379,7 @@ int janitor_clean(janitor *j, run *u)
     job what = {.type = JOB_CLEAN, .lost = u->lost};
 
     memcpy(what.run_id, u->id, sizeof(what.run_id));
+    memcpy(what.layer, u->layer, sizeof(what.layer));
     return tell(j, &what);
 }
 
