@@ -393,6 +393,17 @@ static void on_failed(files *f, const mt_session_frame *frame)
 
 // ---- the conversation ----
 
+static void on_go(files *f)
+{
+    if (f->q.request.op != MT_SESSION_WRITE || f->writing) {
+        out_of_rules(f);
+        return;
+    }
+    let_in(f);
+    if (f->whole)
+        content_whole(f);
+}
+
 static void on_frame(const mt_session_frame *frame, void *data)
 {
     files *f = data;
@@ -415,12 +426,8 @@ static void on_frame(const mt_session_frame *frame, void *data)
         on_failed(f, frame);
         break;
     case MT_SESSION_GO:
-        if (f->q.request.op == MT_SESSION_WRITE && !f->writing) {
-            let_in(f);
-            if (f->whole)
-                content_whole(f);
-            break;
-        } // fall through
+        on_go(f);
+        break;
     default:
         out_of_rules(f);
     }

@@ -334,6 +334,16 @@ def test_f_a_helper_that_is_killed_leaves_no_half_file(server, py, run):
     assert sh(py, run, "ls -A /tmp | grep -c 'killed\\|part' || true") == "0\n"
 
 
+def test_f_a_helper_that_is_held_is_ended_all_the_same(server, py, run):
+    held = [begin_put(server, run, f"/tmp/stopped-{i}", 1 << 20) for i in range(4)]
+    until(lambda: sessions(py, run) == 4)
+    sh(py, run, "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" = mt-session ] && kill -STOP ${p#/proc/}; done; true")
+    for s in held:
+        s.close()
+    until(lambda: sessions(py, run) == 0)
+    assert sh(py, run, "ls -A /tmp | grep -c 'stopped\\|part' || true") == "0\n"
+
+
 def test_f_a_run_that_ends_meanwhile(server, py, fresh):
     run = fresh()
     s = begin_put(server, run, "/tmp/cut", 1 << 20)
