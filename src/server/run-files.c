@@ -138,7 +138,10 @@ static int begin_content(files *f, const mt_vfs_entry *e, const mt_range *part, 
     (void)snprintf(range, sizeof(range), "bytes %llu-%llu/%llu", (unsigned long long)part->from,
                    (unsigned long long)(part->from + part->length - 1),
                    (unsigned long long)e->size);
-    return mt_http_begin(f->x, part->partial ? 206 : 200, headers, MT_ARRAY_SIZE(headers));
+    if (e->size == 0)
+        return mt_http_begin(f->x, 200, headers, MT_ARRAY_SIZE(headers));
+    return mt_http_begin_sized(f->x, part->partial ? 206 : 200, headers, MT_ARRAY_SIZE(headers),
+                               part->length);
 }
 
 static void not_modified(files *f, const char *etag)
