@@ -1,63 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that may use some of the processors only.
+// Which processors runs may use.
 #include "capsule/cgroup-internal.h"
-#include "capsule/place.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
-unsigned mt_cgroups_cpus(mt_cgroups *c, mt_cpus *ret)
+// The folder of the cpuset hierarchy: of the instance, of a run. -1: there is none.
+static int instance_cpuset(const mt_cgroups *c, bool *ret_v2)
 {
-    bool v2 = c->limited & (1u << CG_CPUSET);
+    *ret_v2 = c->limited & (1u << CG_CPUSET);
+    for (size_t i = 0; !*ret_v2 && i < c->v1_count; i++)
+        if (c->v1[i].controllers & (1u << CG_CPUSET))
+            return c->v1[i].parent_fd;
+    return *ret_v2 ? c->track_fd : -1;
+}
+
+static int run_cpuset(const mt_cgroup *g, bool *ret_v2)
+{
+    *ret_v2 = g->limited & (1u << CG_CPUSET);
+    for (size_t i = 0; !*ret_v2 && i < g->v1_count; i++)
+        if (g->v1[i].controllers & (1u << CG_CPUSET))
+            return g->v1[i].cmds_fd;
+    return *ret_v2 ? g->cmds_fd : -1;
+}
+
+// The file with what is in effect has another name in each form.
+static unsigned read_effective(int fd, bool v2, mt_cpus *ret)
+{
     char text[MT_CPUS_TEXT];
-    int n = -1;
+    int n = fd < 0 ? -1
+                   : cg_read(fd, v2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus", text,
+                             sizeof(text));
 
     *ret = (mt_cpus){0};
-    if (v2)
-        n = cg_read(c->track_fd, "cpuset.cpus.effective", text, sizeof(text));
-    else if (c->cpuset_fd >= 0)
-        n = cg_read(c->cpuset_fd, "cpuset.effective_cpus", text, sizeof(text));
     if (n <= 0 || !mt_cpus_parse((mt_str){text, (size_t)n}, ret))
         return 0;
     return mt_cpus_count(ret);
 }
 
-int mt_cgroup_bind_cpus(mt_cgroups *c, mt_cgroup *g, const char *place, const mt_cpus *cpus,
-                        mt_err **err)
+unsigned mt_cgroups_cpus(mt_cgroups *c, mt_cpus *ret)
+{
+    bool v2;
+    int fd = instance_cpuset(c, &v2);
+
+    return read_effective(fd, v2, ret);
+}
+
+unsigned mt_cgroup_cpus(mt_cgroup *g, mt_cpus *ret)
+{
+    bool v2;
+    int fd = run_cpuset(g, &v2);
+
+    return read_effective(fd, v2, ret);
+}
+
+int mt_cgroup_bind_cpus(mt_cgroup *g, const mt_cpus *cpus, mt_err **err)
 {
     char text[MT_CPUS_TEXT];
-    int fd = g->cmds_fd, r = 0;
+    bool v2;
+    int fd = run_cpuset(g, &v2);
+    int r = fd < 0 ? -ENOENT : cg_write(fd, "cpuset.cpus", mt_cpus_format(cpus, text));
 
-    if (!(g->limited & (1u << CG_CPUSET))) {
-        if (!mt_is_place(mt_str_of(place)))
-            return mt_fail(err, MT_E_INTERNAL, "a control group is made for runs only");
-        fd = cg_make_dir(c->cpuset_fd, place);
-        if (fd < 0)
-            return mt_fail_errno(err, fd, "cannot make the cpuset group of the run");
-        mt_cgroup_take_cpuset(g, fd);
-        r = cg_copy(c->cpuset_fd, fd, "cpuset.mems");
-    }
-    if (r == 0)
-        r = cg_write(fd, "cpuset.cpus", mt_cpus_format(cpus, text));
     return r < 0 ? mt_fail_errno(err, r, "cannot bind the run to its processors") : 0;
-}
-
-int mt_cgroup_cpuset_fd(const mt_cgroup *g)
-{
-    return g->cpuset_fd;
-}
-
-void mt_cgroup_take_cpuset(mt_cgroup *g, int fd)
-{
-    mt_close_fd(&g->cpuset_fd);
-    g->cpuset_fd = fd;
-}
-
-bool mt_cgroup_bound_cpus(mt_cgroup *g, mt_cpus *ret)
-{
-    int fd = g->cpuset_fd >= 0 ? g->cpuset_fd : g->limited & (1u << CG_CPUSET) ? g->cmds_fd : -1;
-    char text[MT_CPUS_TEXT];
-    int n = fd < 0 ? -1 : cg_read(fd, "cpuset.cpus", text, sizeof(text));
-
-    return n > 1 && mt_cpus_parse((mt_str){text, (size_t)n}, ret) && mt_cpus_count(ret) > 0;
 }

@@ -65,10 +65,6 @@ static int add_v1(cg_found *f, const char *path, const char *options)
 
     if (has_option(options, "freezer") && keep(&f->freezer, path) < 0)
         return -ENOMEM;
-    // A hierarchy of its own, which only some runs have a group in.
-    if (bits == 1u << CG_CPUSET)
-        return keep(&f->cpuset, path);
-    bits &= ~(1u << CG_CPUSET);
     for (size_t i = 0; i < f->v1_count; i++)
         bits &= ~f->v1[i].controllers;
     if (!bits || f->v1_count == CG_V1_MAX)
@@ -139,7 +135,6 @@ void cg_found_done(cg_found *f)
 {
     free(f->v2);
     free(f->freezer);
-    free(f->cpuset);
     for (size_t i = 0; i < f->v1_count; i++)
         free(f->v1[i].path);
     *f = (cg_found){0};

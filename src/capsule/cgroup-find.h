@@ -11,10 +11,9 @@ typedef struct cg_found {
     struct {
         char *path;
         unsigned controllers;
-    } v1[CG_V1_MAX]; // memory, pids, cpu, cpuacct; those that are mounted together are one
+    } v1[CG_V1_MAX]; // memory, pids, cpu, cpuacct, cpuset; those that are mounted together are one
     size_t v1_count;
     char *freezer; // v1 freezer's mount point, or NULL
-    char *cpuset;  // v1 cpuset's, where it is mounted by itself; or NULL
 } cg_found;
 
 extern const char *const cg_controller_names[CG_CONTROLLERS];

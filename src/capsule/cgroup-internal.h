@@ -31,7 +31,7 @@ typedef struct cg_limit_ops {
     void (*memory_now)(int group_fd, mt_cgroup_memory *ret);
 } cg_limit_ops;
 
-enum { CG_V1_MAX = 4 }; // hierarchies of v1 that matter
+enum { CG_V1_MAX = 5 }; // hierarchies of v1 that matter
 
 extern const cg_track_ops cg_track_v2, cg_track_v1;
 extern const cg_limit_ops cg_limit_v2, cg_limit_v1;
@@ -77,7 +77,6 @@ struct mt_cgroups {
         unsigned controllers;
     } v1[CG_V1_MAX];
     size_t v1_count;
-    int cpuset_root_fd, cpuset_fd; // v1: the hierarchy and the instance's parent there, else -1
     uint64_t memory_cap;
     char notices[MT_CGROUP_NOTICES_MAX][NOTICE_MAX];
     const char *notice_list[MT_CGROUP_NOTICES_MAX];
@@ -91,7 +90,6 @@ struct mt_cgroup {
     unsigned limited;
     int run_fd, init_fd, cmds_fd; // tracking
     int all_fd;                   // hybrid: the run's v2 group
-    int cpuset_fd;                // v1: its group, where it has one; else -1
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance

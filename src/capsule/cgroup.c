@@ -20,7 +20,7 @@ static mt_cgroup *group_new(mt_cgroups *c)
     g->track_ops = c->track_ops;
     g->track_v2 = c->track_v2;
     g->limited = c->limited;
-    g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = g->cpuset_fd = -1;
+    g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = -1;
     g->v1_count = c->v1_count;
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].controllers = c->v1[i].controllers;
@@ -38,7 +38,6 @@ void mt_cgroup_close(mt_cgroup *g)
     mt_close_fd(&g->init_fd);
     mt_close_fd(&g->cmds_fd);
     mt_close_fd(&g->all_fd);
-    mt_close_fd(&g->cpuset_fd);
     for (size_t i = 0; i < g->v1_count; i++) {
         mt_close_fd(&g->v1[i].cmds_fd);
         mt_close_fd(&g->v1[i].init_fd);
@@ -154,7 +153,6 @@ int mt_cgroup_open(mt_cgroups *c, const char *place, mt_cgroup **ret, mt_err **e
     g->init_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "init");
     g->cmds_fd = g->run_fd < 0 ? -1 : cg_open_dir(g->run_fd, "cmds");
     g->all_fd = c->v2_fd < 0 ? -1 : cg_open_dir(c->v2_fd, place);
-    g->cpuset_fd = c->cpuset_fd < 0 ? -1 : cg_open_dir(c->cpuset_fd, place);
     for (size_t i = 0; i < g->v1_count; i++)
         g->v1[i].cmds_fd = cg_open_dir(c->v1[i].parent_fd, place);
     *ret = g;
@@ -163,7 +161,7 @@ int mt_cgroup_open(mt_cgroups *c, const char *place, mt_cgroup **ret, mt_err **e
 
 size_t mt_cgroup_fds(const mt_cgroup *g, int fds[MT_CGROUP_FDS_MAX])
 {
-    const int own[] = {g->run_fd, g->init_fd, g->cmds_fd, g->all_fd, g->cpuset_fd};
+    const int own[] = {g->run_fd, g->init_fd, g->cmds_fd, g->all_fd};
     size_t count = 0;
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(own); i++)
@@ -228,11 +226,6 @@ static int v1_dir(const mt_cgroup *g, size_t i, int where)
     return where == MT_CGROUP_INIT ? g->v1[i].init_fd : g->v1[i].cmds_fd;
 }
 
-static bool has_cpuset(const mt_cgroup *g, int where)
-{
-    return g->cpuset_fd >= 0 && where >= MT_CGROUP_CMDS;
-}
-
 // Opens a file to join by; negative errno.
 static int open_join(int dirfd, const char *file)
 {
@@ -251,8 +244,6 @@ int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_
         out[count++] = open_join(place, g->track_ops->join_file);
     for (size_t i = 0; i < g->v1_count && (count == 0 || out[count - 1] >= 0); i++)
         out[count++] = open_join(v1_dir(g, i, where), "tasks");
-    if (has_cpuset(g, where) && (count == 0 || out[count - 1] >= 0))
-        out[count++] = open_join(g->cpuset_fd, "tasks");
     if (count && out[count - 1] < 0) {
         close_all(out, count - 1);
         return mt_fail_errno(err, out[count - 1], "cannot open a control group to join");
@@ -270,8 +261,6 @@ int mt_cgroup_join(mt_cgroup *g, int where, pid_t pid, mt_err **err)
         r = cg_join_by_file(g->all_fd, "cgroup.procs", pid);
     for (size_t i = 0; r == 0 && i < g->v1_count; i++)
         r = cg_join_by_file(v1_dir(g, i, where), "cgroup.procs", pid);
-    if (r == 0 && has_cpuset(g, where))
-        r = cg_join_by_file(g->cpuset_fd, "cgroup.procs", pid);
     return r < 0 ? mt_fail_errno(err, r, "cannot join a control group") : 0;
 }
 

@@ -74,19 +74,11 @@ bool mt_cgroups_exists(mt_cgroups *cgs, const char *instance, const char *place)
 int mt_cgroup_make(mt_cgroups *cgs, const char *place, const mt_plan_limits *limits,
                    mt_cgroup **ret, mt_err **err);
 int mt_cgroup_limit(mt_cgroup *cg, const mt_plan_limits *limits, mt_err **err);
-// Processors. Where a run may use fewer than there are, its commands are bound to some of them, so
-// that programs which count processors count these: on v1 by a group of the cpuset hierarchy that
-// only such runs have, on v2 by the group they are in. Which ones all runs may use: their number, 0
-// where it cannot be done.
+// Processors, by the cpuset controller: those that all runs may use, those of a run (the same,
+// unless it was bound to some of them). Their number, 0 where it cannot be known.
 unsigned mt_cgroups_cpus(mt_cgroups *cgs, mt_cpus *ret);
-// Binds a run whose groups are made. On v1 a handle that another process has must be given the new
-// group: mt_cgroup_cpuset_fd() (-1: none; stays the handle's), mt_cgroup_take_cpuset().
-int mt_cgroup_bind_cpus(mt_cgroups *cgs, mt_cgroup *cg, const char *place, const mt_cpus *cpus,
-                        mt_err **err);
-int mt_cgroup_cpuset_fd(const mt_cgroup *cg);
-void mt_cgroup_take_cpuset(mt_cgroup *cg, int fd);
-// Which ones the run is bound to: false where it is not.
-bool mt_cgroup_bound_cpus(mt_cgroup *cg, mt_cpus *ret);
+unsigned mt_cgroup_cpus(mt_cgroup *cg, mt_cpus *ret);
+int mt_cgroup_bind_cpus(mt_cgroup *cg, const mt_cpus *cpus, mt_err **err);
 
 // Those of a run that has them already. 1 and *ret NULL where it has none.
 int mt_cgroup_open(mt_cgroups *cgs, const char *place, mt_cgroup **ret, mt_err **err);

@@ -54,9 +54,6 @@ static int open_track(mt_cgroups *c, const cg_found *f, const char *path, mt_err
     if (c->track_v2) {
         unsigned wanted = f->v2_controllers & ~(1u << CG_CPUACCT);
 
-        if (f->cpuset)
-            wanted &= ~(1u << CG_CPUSET);
-
         for (size_t i = 0; i < c->v1_count; i++)
             wanted &= ~c->v1[i].controllers;
         c->limited = cg_pass_on(c->root_fd, wanted);
@@ -65,12 +62,24 @@ static int open_track(mt_cgroups *c, const cg_found *f, const char *path, mt_err
     return 0;
 }
 
+// Nobody may join a cpuset group before it has processors and memory nodes: the instance's parent
+// gets all that there are, and what is made in it begins with those of its parent.
+static int prepare_cpuset(int root, int parent)
+{
+    int r = cg_copy(root, parent, "cpuset.cpus");
+
+    if (r == 0)
+        r = cg_copy(root, parent, "cpuset.mems");
+    return r == 0 ? cg_write(parent, "cgroup.clone_children", "1") : r;
+}
+
 static int open_v1(mt_cgroups *c, const char *path, unsigned controllers, mt_err **err)
 {
     size_t i = c->v1_count;
     int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int parent = root < 0 ? -errno : cg_make_dir(root, c->parent);
-    int init = parent < 0 ? parent : cg_make_dir(parent, "init");
+    int ready = parent >= 0 && (controllers & (1u << CG_CPUSET)) ? prepare_cpuset(root, parent) : 0;
+    int init = parent < 0 ? parent : ready < 0 ? ready : cg_make_dir(parent, "init");
 
     if (init < 0) {
         mt_close_fd(&root);
@@ -148,6 +157,7 @@ static void note_missing(mt_cgroups *c)
         {CG_MEMORY, "limits.memory is not enforced and out of memory is not told apart"},
         {CG_PIDS, "limits.pids is not enforced"},
         {CG_CPU, "limits.cpus is not enforced"},
+        {CG_CPUSET, "programs count all processors, whatever limits.cpus says"},
     };
     unsigned have = all_limits(c);
 
@@ -160,23 +170,6 @@ static void note_missing(mt_cgroups *c)
                   "mount cgroup2 beside it (systemd does, as 'unified')");
 }
 
-// Nobody may join a cpuset group before it has processors and memory nodes. Without this hierarchy
-// programs see all processors, no more.
-static void open_cpuset(mt_cgroups *c, const cg_found *f)
-{
-    c->cpuset_root_fd = open(f->cpuset, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    c->cpuset_fd = c->cpuset_root_fd < 0 ? -1 : cg_make_dir(c->cpuset_root_fd, c->parent);
-    if (c->cpuset_fd >= 0 && (cg_copy(c->cpuset_root_fd, c->cpuset_fd, "cpuset.cpus") < 0 ||
-                              cg_copy(c->cpuset_root_fd, c->cpuset_fd, "cpuset.mems") < 0)) {
-        mt_close_fd(&c->cpuset_fd);
-        (void)unlinkat(c->cpuset_root_fd, c->parent, AT_REMOVEDIR);
-    }
-    if (c->cpuset_fd < 0) {
-        c->cpuset_fd = -1;
-        mt_close_fd(&c->cpuset_root_fd);
-    }
-}
-
 static int open_beside(mt_cgroups *c, const char *path, mt_err **err)
 {
     c->v2_root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -186,15 +179,14 @@ static int open_beside(mt_cgroups *c, const char *path, mt_err **err)
                         : 0;
 }
 
-static int open_controllers(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f, bool v2,
+// All of them, whatever they are good for here: a Java machine that does not see memory, cpu,
+// cpuacct and cpuset takes the host's numbers for its own.
+static int open_controllers(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *f,
                             mt_err **err)
 {
     for (size_t i = 0; o->mode != MT_CGROUP_V2 && i < f->v1_count; i++) {
         unsigned controllers = f->v1[i].controllers;
 
-        // With v2 beside them its cpu.stat counts; one group fewer for each run.
-        if (v2 && controllers == 1u << CG_CPUACCT)
-            continue;
         if (open_v1(c, f->v1[i].path, controllers, err) < 0)
             return -1;
     }
@@ -216,12 +208,10 @@ static int open_all(mt_cgroups *c, const mt_cgroups_options *o, const cg_found *
                        o->mode == MT_CGROUP_V2 ? "mounted cgroup2 hierarchy"
                                                : "mounted cgroup2 or v1 freezer hierarchy");
     c->track_v2 = track_v2;
-    if (open_controllers(c, o, f, v2, err) < 0 || open_track(c, f, path, err) < 0)
+    if (open_controllers(c, o, f, err) < 0 || open_track(c, f, path, err) < 0)
         return -1;
     if (v2 && !c->track_v2 && open_beside(c, f->v2, err) < 0)
         return -1;
-    if (f->cpuset && o->mode != MT_CGROUP_V2)
-        open_cpuset(c, f);
     set_memory_cap(c);
     set_pids_cap(c);
     note_missing(c);
@@ -237,7 +227,6 @@ int mt_cgroups_open(const mt_cgroups_options *o, mt_cgroups **ret, mt_err **err)
     if (!c)
         return mt_fail_oom(err);
     c->root_fd = c->track_fd = c->v2_root_fd = c->v2_fd = -1;
-    c->cpuset_root_fd = c->cpuset_fd = -1;
     c->memory_cap = memory_cap(o->memory_reserve);
     (void)snprintf(c->parent, sizeof(c->parent), "maitento-%s", o->instance);
     if (cg_find(&found, err) < 0) {
@@ -262,8 +251,6 @@ void mt_cgroups_close(mt_cgroups *c)
     mt_close_fd(&c->track_fd);
     mt_close_fd(&c->v2_root_fd);
     mt_close_fd(&c->v2_fd);
-    mt_close_fd(&c->cpuset_root_fd);
-    mt_close_fd(&c->cpuset_fd);
     for (size_t i = 0; i < c->v1_count; i++) {
         mt_close_fd(&c->v1[i].root_fd);
         mt_close_fd(&c->v1[i].parent_fd);
@@ -289,8 +276,6 @@ void mt_cgroups_remove_parent(mt_cgroups *c)
     (void)unlinkat(c->root_fd, c->parent, AT_REMOVEDIR);
     if (c->v2_fd >= 0)
         (void)unlinkat(c->v2_root_fd, c->parent, AT_REMOVEDIR);
-    if (c->cpuset_fd >= 0)
-        (void)unlinkat(c->cpuset_root_fd, c->parent, AT_REMOVEDIR);
     for (size_t i = 0; i < c->v1_count; i++) {
         (void)unlinkat(c->v1[i].parent_fd, "init", AT_REMOVEDIR);
         (void)unlinkat(c->v1[i].root_fd, c->parent, AT_REMOVEDIR);
@@ -420,8 +405,6 @@ static int remove_groups(mt_cgroups *c, mt_cgroup *g, const char *place, int64_t
     }
     if (r == 0 && c->v2_fd >= 0)
         r = remove_dir(c->v2_fd, place, deadline_ns);
-    if (r == 0 && c->cpuset_fd >= 0)
-        r = remove_dir(c->cpuset_fd, place, deadline_ns);
     for (size_t i = 0; r == 0 && i < c->v1_count; i++)
         r = remove_dir(c->v1[i].parent_fd, place, deadline_ns);
     return r;

@@ -102,7 +102,8 @@ static void test_rules(void)
     c = good();
     c.arguments = one;
     c.argument_count = 1;
-    expect(&c, MT_E_TOO_LARGE, "arguments", "argument 1 of the command is longer than 131,071 bytes");
+    expect(&c, MT_E_TOO_LARGE, "arguments",
+           "argument 1 of the command is longer than 131,071 bytes");
     c = good();
     c.argument_count = 10001;
     expect(&c, MT_E_TOO_LARGE, "arguments", "10,000");

@@ -240,7 +240,7 @@ int api_delete_by_force(cli *c, const char *path, mt_err **err)
 
 // --- lists ---
 
-int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
+int api_list_most(cli *c, const char *path, uint64_t most, mt_json **ret, mt_err **err)
 {
     _cleanup_json_ mt_json *all = mt_json_new_array();
     _cleanup_free_ char *cursor = NULL;
@@ -248,7 +248,8 @@ int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
     for (int page = 0; page < PAGE_MAX; page++) {
         _cleanup_free_ char *after = cursor ? api_path("&after=%s", cursor) : xstrdup("");
         _cleanup_free_ char *url =
-            xprintf("%s%slimit=1000%s", path, strchr(path, '?') ? "&" : "?", after);
+            xprintf("%s%slimit=%llu%s", path, strchr(path, '?') ? "&" : "?",
+                    (unsigned long long)MT_MIN(most - mt_json_count(all), (uint64_t)1000), after);
         _cleanup_json_ mt_json *answer = NULL;
         const mt_json *items;
         const char *next;
@@ -259,7 +260,7 @@ int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
         for (size_t i = 0; i < mt_json_count(items); i++)
             (void)mt_json_append(all, mt_json_ref(mt_json_at(items, i)));
         next = mt_json_text(mt_json_get(answer, "next"), NULL);
-        if (!next) {
+        if (!next || mt_json_count(all) >= most) {
             *ret = MT_TAKE_PTR(all);
             return mt_json_ok(*ret) ? 0 : mt_fail_oom(err);
         }
@@ -269,6 +270,30 @@ int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
         cursor = xstrdup(next);
     }
     return mt_fail(err, MT_E_INTERNAL, "the list %s of %s has no end", path, c->url.value);
+}
+
+int api_list(cli *c, const char *path, mt_json **ret, mt_err **err)
+{
+    return api_list_most(c, path, UINT64_MAX, ret, err);
+}
+
+// --- what lives in a namespace ---
+
+char *api_in_namespace(cli *c, const char *kind, const char *name, mt_err **err)
+{
+    const char *ns;
+
+    if (cli_namespace(c, &ns, err) < 0)
+        return NULL;
+    return name ? api_path("/v1/namespaces/%s/%s/%s", ns, kind, name)
+                : api_path("/v1/namespaces/%s/%s", ns, kind);
+}
+
+int api_list_in_namespace(cli *c, const char *kind, mt_json **ret, mt_err **err)
+{
+    _cleanup_free_ char *path = api_in_namespace(c, kind, NULL, err);
+
+    return path ? api_list(c, path, ret, err) : -1;
 }
 
 // --- waiting ---

@@ -155,6 +155,11 @@ int api_send(cli *c, transport_request *request, transport_answer *answer, mt_er
 int api_delete_by_force(cli *c, const char *path, mt_err **err);
 // All pages of a list as one array. path may have a query already.
 int api_list(cli *c, const char *path, mt_json **ret, mt_err **err);
+int api_list_most(cli *c, const char *path, uint64_t most, mt_json **ret, mt_err **err);
+// The path of what lives in the namespace that is used ("vfs", "secrets", "capsules"): of one by
+// its name, or of all (NULL). NULL with *err set. c->ns_used is the namespace then.
+char *api_in_namespace(cli *c, const char *kind, const char *name, mt_err **err);
+int api_list_in_namespace(cli *c, const char *kind, mt_json **ret, mt_err **err);
 // Calls that outlive a restart of the server: what failed for want of one is repeated, up to a
 // minute, then outcomeUnknown. A server that was never reached in this call of mt is not waited
 // for, unless from_start.
@@ -187,6 +192,9 @@ void cli_print_flat(FILE *to, const char *text);        // newlines and tabs bec
 int cli_print_json(const mt_json *v, mt_err **err);     // pretty, on stdout
 mt_json *cli_json_base64(const void *data, size_t len); // a string
 void cli_print_error(const cli *c, const mt_err *err);
+
+// "NAME  TEXT" on stdout, nothing where text is "". flat: in one line whatever is in it.
+void cli_field(const char *name, const char *text, bool flat);
 
 // A table: cells are copied; NULL is "". The header is shown on a terminal only.
 typedef struct cli_table cli_table;

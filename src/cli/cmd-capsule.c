@@ -8,14 +8,9 @@
 static int run_list(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *items = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
     cli_table *t;
 
-    if (cli_namespace(c, &ns, err) < 0)
-        return -1;
-    path = api_path("/v1/namespaces/%s/capsules", ns);
-    if (api_list(c, path, &items, err) < 0)
+    if (api_list_in_namespace(c, "capsules", &items, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(items, err);

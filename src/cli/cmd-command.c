@@ -57,37 +57,28 @@ static int run_await(cli *c, mt_err **err)
 
 // --- show ---
 
-static void line(const char *name, const char *text)
-{
-    if (!text[0])
-        return;
-    (void)printf("%-10s  ", name);
-    cli_print_flat(stdout, text);
-    (void)fputc('\n', stdout);
-}
-
 static void print_command(const mt_json *v)
 {
     const mt_json *limits = mt_json_get(v, "limitsReached");
     _cleanup_free_ char *text = command_line_of(v);
     int64_t code;
 
-    line("id", cli_text(v, "id"));
-    line("run", cli_text(v, "runId"));
-    line("command", text);
-    line("user", cli_text(v, "runAsUser"));
-    line("folder", cli_text(v, "workingDirectory"));
-    line("longest", cli_text(v, "maxDuration"));
-    line("status", cli_text(v, "status"));
-    line("reason", cli_text(v, "endReason"));
+    cli_field("id", cli_text(v, "id"), true);
+    cli_field("run", cli_text(v, "runId"), true);
+    cli_field("command", text, true);
+    cli_field("user", cli_text(v, "runAsUser"), true);
+    cli_field("folder", cli_text(v, "workingDirectory"), true);
+    cli_field("longest", cli_text(v, "maxDuration"), true);
+    cli_field("status", cli_text(v, "status"), true);
+    cli_field("reason", cli_text(v, "endReason"), true);
     if (mt_json_as_int64(mt_json_get(v, "exitCode"), &code))
         (void)printf("%-10s  %lld\n", "exit code", (long long)code);
-    line("details", cli_text(v, "failureDetails"));
+    cli_field("details", cli_text(v, "failureDetails"), true);
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
-    line("sent", cli_time(v, "dateCreated"));
-    line("started", cli_time(v, "dateStarted"));
-    line("ended", cli_time(v, "dateEnded"));
+        cli_field("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")), true);
+    cli_field("sent", cli_time(v, "dateCreated"), true);
+    cli_field("started", cli_time(v, "dateStarted"), true);
+    cli_field("ended", cli_time(v, "dateEnded"), true);
 }
 
 static void print_text(const char *title, const mt_json *text)

@@ -230,14 +230,39 @@ static void offer_vfs_files(const completion *k)
     }
 }
 
-static void offer_vfs_paths(const completion *k)
+// "run:01": the runs that live.
+static void offer_run_names(const completion *k)
 {
-    if (!mt_starts_with(k->typed, "/vfs/"))
+    _cleanup_json_ mt_json *answer = NULL;
+    const mt_json *items;
+
+    offer(k, "run:@last:/", "the newest that you started");
+    if (api_get(k->c, "/v1/capsule-runs?status=Running&limit=50", &answer, NULL) < 0)
+        return;
+    items = mt_json_get(answer, "items");
+    for (size_t i = 0; i < mt_json_count(items); i++) {
+        const mt_json *v = mt_json_at(items, i);
+        _cleanup_free_ char *value = xprintf("run:%s:/", cli_text(v, "id"));
+
+        offer(k, value, cli_text(v, "capsule"));
+    }
+}
+
+static void offer_remote_paths(const completion *k)
+{
+    bool of_run = mt_starts_with(k->typed, "run:");
+    const char *name = k->typed + (of_run ? strlen("run:") : strlen("/vfs/"));
+
+    if (!of_run && !mt_starts_with(k->typed, "/vfs/")) {
         offer(k, "/vfs/", "a file of a file system");
-    else if (!strchr(k->typed + strlen("/vfs/"), '/'))
-        offer_vfs_name(k);
-    else
+        offer(k, "run:", "a file of a run");
+    } else if (of_run && !strchr(name, ':')) {
+        offer_run_names(k);
+    } else if (strchr(name, '/')) {
         offer_vfs_files(k);
+    } else if (!of_run) {
+        offer_vfs_name(k);
+    }
 }
 
 static void offer_files(const completion *k)
@@ -248,7 +273,7 @@ static void offer_files(const completion *k)
 
 static void offer_all_paths(const completion *k)
 {
-    offer_vfs_paths(k);
+    offer_remote_paths(k);
     offer_files(k);
 }
 
@@ -300,7 +325,7 @@ static const struct {
     {"NAME", "user-", offer_users},
     {"ID|NAME", "key-", offer_keys},
     {"PATH", "cat", offer_all_paths},
-    {"PATH", "", offer_vfs_paths},
+    {"PATH", "", offer_remote_paths},
     {"FROM", "", offer_all_paths},
     {"TO", "", offer_all_paths},
     {"FOLDER", "", offer_files},

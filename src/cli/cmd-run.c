@@ -17,34 +17,6 @@ static void add_query(mt_buf *b, const char *name, const char *value)
     (void)mt_buf_addf(b, "%c%s=%s", strchr(mt_buf_str(b), '?') ? '&' : '?', name, escaped);
 }
 
-// The newest limit runs: pages of at most 1000.
-static int fetch_runs(cli *c, const char *base, uint64_t limit, mt_json *all, mt_err **err)
-{
-    _cleanup_free_ char *cursor = NULL;
-
-    while (mt_json_count(all) < limit) {
-        _cleanup_free_ char *after = cursor ? api_path("&after=%s", cursor) : xstrdup("");
-        _cleanup_free_ char *url =
-            xprintf("%s%climit=%llu%s", base, strchr(base, '?') ? '&' : '?',
-                    (unsigned long long)MT_MIN(limit - mt_json_count(all), 1000), after);
-        _cleanup_json_ mt_json *answer = NULL;
-        const mt_json *items;
-        const char *next;
-
-        if (api_get(c, url, &answer, err) < 0)
-            return -1;
-        items = mt_json_get(answer, "items");
-        for (size_t i = 0; i < mt_json_count(items); i++)
-            (void)mt_json_append(all, mt_json_ref(mt_json_at(items, i)));
-        next = mt_json_text(mt_json_get(answer, "next"), NULL);
-        if (!next || mt_streq(next, cursor))
-            break;
-        free(cursor);
-        cursor = xstrdup(next);
-    }
-    return mt_json_ok(all) ? 0 : mt_fail_oom(err);
-}
-
 static void print_runs(const cli *c, const mt_json *items)
 {
     cli_table *t = CLI_TABLE("ID", "CAPSULE", "STATUS", "REASON", "STARTED", "ENDED");
@@ -63,7 +35,7 @@ static void print_runs(const cli *c, const mt_json *items)
 
 static int run_list(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *items = mt_json_new_array();
+    _cleanup_json_ mt_json *items = NULL;
     _cleanup_buf_ mt_buf base = MT_BUF_INIT(1 << 16);
     const char *ns = NULL, *limit = cli_opt(c, "limit");
     uint64_t count = 50;
@@ -76,7 +48,7 @@ static int run_list(cli *c, mt_err **err)
     add_query(&base, "namespace", ns);
     add_query(&base, "capsule", cli_opt(c, "capsule"));
     add_query(&base, "status", cli_opt(c, "status"));
-    if (fetch_runs(c, mt_buf_str(&base), count, items, err) < 0)
+    if (api_list_most(c, mt_buf_str(&base), count, &items, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
@@ -98,15 +70,6 @@ static int get_run(cli *c, mt_json **ret, mt_err **err)
     return api_get(c, path, ret, err);
 }
 
-static void line(const char *name, const char *text)
-{
-    if (!text[0])
-        return;
-    (void)printf("%-10s  ", name);
-    cli_print_clean(stdout, text, strlen(text));
-    (void)fputc('\n', stdout);
-}
-
 static void print_run(const mt_json *v)
 {
     const mt_json *limits = mt_json_get(v, "limitsReached"), *labels = mt_json_get(v, "labels");
@@ -114,28 +77,28 @@ static void print_run(const mt_json *v)
         xprintf("%s, version %lld", cli_text(v, "capsule"), (long long)cli_int(v, "version"));
     char peak[MT_SIZE_TEXT];
 
-    line("id", cli_text(v, "id"));
-    line("namespace", cli_text(v, "namespace"));
-    line("capsule", capsule);
-    line("status", cli_text(v, "status"));
-    line("reason", cli_text(v, "endReason"));
-    line("details", cli_text(v, "failureDetails"));
+    cli_field("id", cli_text(v, "id"), false);
+    cli_field("namespace", cli_text(v, "namespace"), false);
+    cli_field("capsule", capsule, false);
+    cli_field("status", cli_text(v, "status"), false);
+    cli_field("reason", cli_text(v, "endReason"), false);
+    cli_field("details", cli_text(v, "failureDetails"), false);
     for (size_t i = 0; i < mt_json_count(limits); i++)
-        line("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")));
+        cli_field("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")), false);
     for (size_t i = 0; i < mt_json_count(labels); i++) {
         _cleanup_free_ char *label = xprintf("%s=%s", mt_json_name_at(labels, i).data,
                                              mt_json_text(mt_json_value_at(labels, i), ""));
 
-        line("label", label);
+        cli_field("label", label, false);
     }
-    line("started by", cli_text(v, "startedBy"));
-    line("started", cli_time(v, "dateCreated"));
-    line("ready", cli_time(v, "dateReady"));
-    line("ended", cli_time(v, "dateEnded"));
-    line("longest", cli_text(v, "maxDuration"));
-    line("image", cli_text(v, "image"));
+    cli_field("started by", cli_text(v, "startedBy"), false);
+    cli_field("started", cli_time(v, "dateCreated"), false);
+    cli_field("ready", cli_time(v, "dateReady"), false);
+    cli_field("ended", cli_time(v, "dateEnded"), false);
+    cli_field("longest", cli_text(v, "maxDuration"), false);
+    cli_field("image", cli_text(v, "image"), false);
     if (cli_int(v, "memoryPeakBytes") > 0)
-        line("memory", cli_size(cli_int(v, "memoryPeakBytes"), peak));
+        cli_field("memory", cli_size(cli_int(v, "memoryPeakBytes"), peak), false);
 }
 
 static void event(const mt_json *v, const char *member, const char *what)

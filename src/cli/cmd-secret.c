@@ -67,50 +67,41 @@ static int send_value(cli *c, const char *method, const char *path, mt_json *bod
 static int run_create(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object(), *made = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
+    _cleanup_free_ char *path = api_in_namespace(c, "secrets", NULL, err);
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = api_path("/v1/namespaces/%s/secrets", ns);
     (void)mt_json_set(body, "name", mt_json_new_text(cli_arg(c, 0)));
     if (send_value(c, "POST", path, body, &made, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(made, err);
-    cli_note(c, "secret %s made in namespace %s", cli_arg(c, 0), ns);
+    cli_note(c, "secret %s made in namespace %s", cli_arg(c, 0), c->ns_used);
     return 0;
 }
 
 static int run_set(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object(), *changed = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
+    _cleanup_free_ char *path = api_in_namespace(c, "secrets", cli_arg(c, 0), err);
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = api_path("/v1/namespaces/%s/secrets/%s", ns, cli_arg(c, 0));
     if (send_value(c, "PUT", path, body, &changed, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(changed, err);
     cli_note(c, "secret %s of namespace %s has another value; runs that live keep the old one",
-             cli_arg(c, 0), ns);
+             cli_arg(c, 0), c->ns_used);
     return 0;
 }
 
 static int run_list(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *items = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
     cli_table *t;
 
-    if (cli_namespace(c, &ns, err) < 0)
-        return -1;
-    path = api_path("/v1/namespaces/%s/secrets", ns);
-    if (api_list(c, path, &items, err) < 0)
+    if (api_list_in_namespace(c, "secrets", &items, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
@@ -126,16 +117,14 @@ static int run_list(cli *c, mt_err **err)
 
 static int run_delete(cli *c, mt_err **err)
 {
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
+    _cleanup_free_ char *path = api_in_namespace(c, "secrets", cli_arg(c, 0), err);
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = api_path("/v1/namespaces/%s/secrets/%s", ns, cli_arg(c, 0));
     if (cli_flag(c, "force") ? api_delete_by_force(c, path, err) < 0
                              : api_call(c, "DELETE", path, NULL, NULL, err) < 0)
         return -1;
-    cli_note(c, "secret %s of namespace %s deleted", cli_arg(c, 0), ns);
+    cli_note(c, "secret %s of namespace %s deleted", cli_arg(c, 0), c->ns_used);
     return 0;
 }
 

@@ -297,7 +297,7 @@ static int run_shell(cli *c, mt_err **err)
 }
 
 static const cli_option options[] = {
-    {"user", 'u', "NAME", "the user whose login shell it is (maitento)"},
+    {"user", 'u', "NAME", "the user whose login shell it is (maitento)", "@capsuleUser"},
     {NULL},
 };
 

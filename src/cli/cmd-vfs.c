@@ -4,42 +4,28 @@
 
 #include "base/clock.h"
 
-static char *vfs_path(const char *ns, const char *name, const char *query)
-{
-    _cleanup_free_ char *path = api_path("/v1/namespaces/%s/vfs/%s", ns, name);
-
-    return xprintf("%s%s", path, query);
-}
-
 static int run_create(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object(), *made = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
+    _cleanup_free_ char *path = api_in_namespace(c, "vfs", NULL, err);
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = api_path("/v1/namespaces/%s/vfs", ns);
     (void)mt_json_set(body, "name", mt_json_new_text(cli_arg(c, 0)));
     if (api_call(c, "POST", path, body, &made, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(made, err);
-    cli_note(c, "file system %s made in namespace %s", cli_arg(c, 0), ns);
+    cli_note(c, "file system %s made in namespace %s", cli_arg(c, 0), c->ns_used);
     return 0;
 }
 
 static int run_list(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *items = NULL;
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
     cli_table *t;
 
-    if (cli_namespace(c, &ns, err) < 0)
-        return -1;
-    path = api_path("/v1/namespaces/%s/vfs", ns);
-    if (api_list(c, path, &items, err) < 0)
+    if (api_list_in_namespace(c, "vfs", &items, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
@@ -58,13 +44,11 @@ static int run_list(cli *c, mt_err **err)
 static int run_get(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *v = NULL;
-    _cleanup_free_ char *path = NULL;
+    _cleanup_free_ char *path = api_in_namespace(c, "vfs", cli_arg(c, 0), err);
     char used[MT_SIZE_TEXT], limit[MT_SIZE_TEXT];
-    const char *ns;
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = vfs_path(ns, cli_arg(c, 0), "");
     if (api_get(c, path, &v, err) < 0)
         return -1;
     if (c->json)
@@ -81,35 +65,31 @@ static int run_get(cli *c, mt_err **err)
 static int run_limit(cli *c, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object(), *changed = NULL;
-    _cleanup_free_ char *path = NULL;
+    _cleanup_free_ char *path = api_in_namespace(c, "vfs", cli_arg(c, 0), err);
     char limit[MT_SIZE_TEXT];
-    const char *ns;
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = vfs_path(ns, cli_arg(c, 0), "");
     (void)mt_json_set(body, "limit", mt_json_new_text(cli_arg(c, 1)));
     if (api_call(c, "PATCH", path, body, &changed, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(changed, err);
-    cli_note(c, "file system %s of namespace %s may hold %s", cli_arg(c, 0), ns,
+    cli_note(c, "file system %s of namespace %s may hold %s", cli_arg(c, 0), c->ns_used,
              mt_size_format(cli_int(changed, "limitBytes"), limit));
     return 0;
 }
 
 static int run_delete(cli *c, mt_err **err)
 {
-    _cleanup_free_ char *path = NULL;
-    const char *ns;
+    _cleanup_free_ char *path = api_in_namespace(c, "vfs", cli_arg(c, 0), err);
 
-    if (cli_namespace(c, &ns, err) < 0)
+    if (!path)
         return -1;
-    path = vfs_path(ns, cli_arg(c, 0), "");
     if (cli_flag(c, "force") ? api_delete_by_force(c, path, err) < 0
                              : api_call(c, "DELETE", path, NULL, NULL, err) < 0)
         return -1;
-    cli_note(c, "file system %s of namespace %s deleted", cli_arg(c, 0), ns);
+    cli_note(c, "file system %s of namespace %s deleted", cli_arg(c, 0), c->ns_used);
     return 0;
 }
 

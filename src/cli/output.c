@@ -127,6 +127,15 @@ void cli_warn(const cli *c, const char *fmt, ...)
     va_end(ap);
 }
 
+void cli_field(const char *name, const char *text, bool flat)
+{
+    if (!text[0])
+        return;
+    (void)printf("%-10s  ", name);
+    print_clean(stdout, text, strlen(text), flat);
+    (void)fputc('\n', stdout);
+}
+
 int cli_print_json(const mt_json *v, mt_err **err)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);

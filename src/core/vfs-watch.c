@@ -21,6 +21,7 @@ enum {
     SETTLE_MS = 15000,    // for the end of a run that was told to end
     // Those that take longer to walk are measured apart, so that they hold up no others.
     QUICK_MS = 250,
+    CHEAP_MS = 20,
     SLOW_MS = 30000,
     OVER_MAX = 1024,
 };
@@ -52,7 +53,7 @@ typedef struct watched {
     uint64_t calm;     // used, when the disk was not low last
     uint64_t forgiven; // above the limit; 0: nothing
     uint64_t free_then;
-    int64_t measured_ns, took_ns;
+    int64_t measured_ns, took_ns, left_ns;
     // Mounters are held and asked:
     bool judging;
     int64_t judge_by_ns;
@@ -301,12 +302,16 @@ static bool is_due(const mt_vfs_watch *w, const watched *v, int64_t now)
     uint64_t gone = v->free_then > w->disk_free ? v->free_then - w->disk_free : 0;
     int64_t age = now - v->measured_ns;
 
-    if (!v->known || (w->low_since_ns > v->measured_ns && !v->slow) || (!v->mounters && gone))
+    if (!v->known || (w->low_since_ns > v->measured_ns && !v->slow))
         return true;
+    // Once more when the last run has gone. What it wrote may be masked by what others have
+    // deleted: where it costs little it is measured in any case.
+    if (!v->mounters)
+        return v->measured_ns < v->left_ns && (gone > 0 || v->took_ns < CHEAP_MS * NS_PER_MS);
     if (age < v->took_ns * AGAIN_PER_COST || v->judging)
         return false;
-    if (most(v) <= v->used || gone >= (most(v) - v->used) / 2)
-        return gone > 0;
+    if (gone > 0 && (most(v) <= v->used || gone >= (most(v) - v->used) / 2))
+        return true;
     if (w->disk_free == v->free_then)
         return age >= MT_MAX(LATEST_MS * NS_PER_MS, v->took_ns * LATER_PER_COST);
     return age >= MT_MAX(LATER_MS * NS_PER_MS, v->took_ns * LATER_PER_COST);
@@ -475,6 +480,7 @@ void mt_vfs_watch_leave(mt_vfs_watch *w, const char *run_id)
             *at = m->next;
             free(m);
             v->mounter_count--;
+            v->left_ns = mt_boottime_ns();
             break;
         }
         if (strcmp(v->ending, run_id) == 0) {

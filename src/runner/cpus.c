@@ -13,8 +13,8 @@ static void add_load(const run *u, uint64_t load[MT_CPUS_MAX])
             load[cpu] += u->cpu_milli / count;
 }
 
-int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const char *place,
-              mt_cpus *ret, mt_err **err)
+int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, mt_cpus *ret,
+              mt_err **err)
 {
     unsigned wanted = (limits->cpu_milli + 999) / 1000, have;
     uint64_t load[MT_CPUS_MAX] = {0};
@@ -29,13 +29,16 @@ int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const 
     for (const run *u = r->runs; u; u = u->next)
         add_load(u, load);
     mt_cpus_least(&all, load, wanted, ret);
-    return mt_cgroup_bind_cpus(r->cgroups, cgroup, place, ret, err);
+    return mt_cgroup_bind_cpus(cgroup, ret, err);
 }
 
 void cpus_adopt(run *u)
 {
     _cleanup_(mt_cgroup_close_p) mt_cgroup *g = NULL;
+    mt_cpus all;
 
-    if (mt_cgroup_open(u->r->cgroups, u->place, &g, NULL) == 0 && mt_cgroup_bound_cpus(g, &u->cpus))
-        u->cpu_milli = 1000 * mt_cpus_count(&u->cpus); // at most
+    if (mt_cgroup_open(u->r->cgroups, u->place, &g, NULL) != 0 ||
+        mt_cgroup_cpus(g, &u->cpus) >= mt_cgroups_cpus(u->r->cgroups, &all))
+        u->cpus = (mt_cpus){0};
+    u->cpu_milli = 1000 * mt_cpus_count(&u->cpus); // at most
 }

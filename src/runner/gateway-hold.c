@@ -63,7 +63,11 @@ int gateway_receive(int fd, gateway_message *m, int fds[2])
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(c), MT_MIN(c->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
     m->sentence[sizeof(m->sentence) - 1] = m->notice[sizeof(m->notice) - 1] = '\0';
-    return n == (ssize_t)sizeof(*m) && m->protocol == GATEWAY_PROTOCOL ? 1 : -EPROTO;
+    if (n == (ssize_t)sizeof(*m) && m->protocol == GATEWAY_PROTOCOL)
+        return 1;
+    mt_close_fd(&fds[0]);
+    mt_close_fd(&fds[1]);
+    return n == 0 ? -EPIPE : -EPROTO;
 }
 
 // --- other programs ------------------------------------------------------------------------------

@@ -39,6 +39,10 @@ static const rule RULES[] = {
     {"capsules", "add @busy6 { ip6 saddr ct count over 4096 } goto shut"},
     {"shut", "meta l4proto tcp reject with tcp reset"},
     {"shut", "reject with icmpx type admin-prohibited"},
+    // Of a port that nobody listens on pasta tells by a reset without ACK, which the kernel of a
+    // capsule would not take (RFC 9293, 3.10.7.3), though the number that it acknowledges is there:
+    // connections would hang until they are given up.
+    {"mend", "iifname \"" GATEWAY_UPLINK "\" tcp flags & (rst | ack) == rst tcp flags set 0x14"},
     // pasta sends TCP segments without any flag. The kernel takes them for invalid, does not
     // translate their address back, and would answer them with a reset of its own: connections that
     // hang.
@@ -54,6 +58,7 @@ static const rule RULES[] = {
 static const rule CHAINS[] = {
     {"shut", ""},
     {"capsules", "type filter hook prerouting priority -150; policy accept;"},
+    {"mend", "type filter hook prerouting priority -300; policy accept;"},
     {"input", "type filter hook input priority 0; policy accept;"},
     {"forward", "type filter hook forward priority 0; policy drop;"},
     {"translate", "type nat hook postrouting priority 100; policy accept;"},

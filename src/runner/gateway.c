@@ -27,6 +27,7 @@ struct gateway {
     int fd; // -1: there is no holder
     mt_io *io;
     pid_t pid;
+    bool foreign; // who listens there is of no use: one of our own takes its place
     int netns_fd; // the gateway's: kept, so that a holder's death takes no connection of capsules
     gateway_state state;
     char sentence[GATEWAY_TEXT], notice[GATEWAY_TEXT];
@@ -187,26 +188,36 @@ static int take_messages(gateway *g)
     return r;
 }
 
-static void lose(gateway *g)
+// One that is of no use lives on for the capsules that it has.
+static void lose(gateway *g, int why)
 {
     hang_up(g);
-    reap(g->pid, REAP_MS);
-    mt_log_plain(MT_LOG_ERROR, "the gateway of capsules died; starting it again");
+    g->foreign = why == -EPROTO;
+    if (g->foreign) {
+        mt_log_plain(MT_LOG_WARNING,
+                     "another version holds the gateway; new capsules get a new one");
+        mt_close_fd(&g->netns_fd);
+    } else {
+        mt_log_plain(MT_LOG_ERROR, "the gateway of capsules died; starting it again");
+        reap(g->pid, REAP_MS);
+    }
     mt_timer_in_ms(g->again, AGAIN_MS);
 }
 
 static void on_message(mt_io *io, uint32_t events, void *data)
 {
     gateway *g = data;
+    int r = take_messages(g);
 
-    if (take_messages(g) < 0)
-        lose(g);
+    if (r < 0)
+        lose(g, r);
 }
 
 static int meet(gateway *g)
 {
-    int r = reach(g) ? 0 : start_holder(g);
+    int r = !g->foreign && reach(g) ? 0 : start_holder(g);
 
+    g->foreign = false;
     mt_timer_stop(g->again);
     if (r == 0) {
         g->io = mt_io_add(g->r->loop, g->fd, EPOLLIN, on_message, g);
@@ -297,6 +308,7 @@ int gateway_wait(runner *r, int *ret_netns, int *ret_life, mt_err **err)
 {
     gateway *g = r->gateway;
     int64_t deadline_ns = mt_boottime_ns() + TAKE_MS * 1000000LL;
+    int told;
 
     g->failure[0] = '\0';
     if (g->fd < 0)
@@ -310,12 +322,17 @@ int gateway_wait(runner *r, int *ret_netns, int *ret_life, mt_err **err)
 
         if (g->failure[0])
             return refuse(g->failure, err);
+        if (left_ms <= 0 && g->fd >= 0 && g->state == GATEWAY_COMING)
+            lose(g, -EPROTO); // it says nothing
         if (left_ms <= 0 || g->fd < 0)
             return refuse("the network of capsules is not ready: try again", err);
         gateway_fill(r);
         (void)poll(&p, 1, (int)left_ms);
-        if (take_messages(g) < 0)
-            lose(g);
+        told = take_messages(g);
+        if (told < 0) {
+            lose(g, told);
+            (void)meet(g);
+        }
     }
     return 0;
 }

@@ -57,6 +57,7 @@ typedef struct gateway_parts {
 // The holder's whole life. Its process has no fd but those and 0 to 2.
 MT_NORETURN void gateway_hold(const gateway_parts *parts);
 
-// One packet, with at most two fds. 1, 0 when there is none now, negative at the end.
+// One packet, with at most two fds. 1, 0 when there is none now, negative at the end (-EPROTO: the
+// other side speaks in another way).
 int gateway_send(int fd, const gateway_message *m, const int *fds, size_t count);
 int gateway_receive(int fd, gateway_message *m, int fds[2]);

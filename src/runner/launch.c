@@ -13,7 +13,7 @@ void resources_init(mt_run_resources *s)
     *s = (mt_run_resources){0};
     s->block_lock_fd = s->image_userns_fd = s->vfs_userns_fd = s->run_dir_fd = s->listen_fd = -1;
     s->journal_read_fd = s->image_fd = s->scratch_fd = s->netns_fd = s->init_fd = s->dev_fd = -1;
-    s->disk_usage_fd = s->mt_fd = s->session_fd = s->cpuset_fd = s->net_life_fd = -1;
+    s->disk_usage_fd = s->mt_fd = s->session_fd = s->net_life_fd = -1;
     s->layer_lock_fd = s->layers_fd = s->conf_fd = -1;
     for (size_t i = 0; i < MT_RUN_LAYERS_MAX; i++)
         s->layer_fds[i] = -1;

@@ -28,7 +28,8 @@ enum {
     BUILD_DISK = 8192,
     BUILD_PIDS = 512,
     WATCH_MS = 1000,
-    FLOOR_MIB = 1024, // of free disk: below it no build goes on
+    ASK_AGAIN_MS = 20000,
+    FLOOR_MIB = 2048, // of free disk, or 5 %, whichever is less: below it no build goes on
     WAITING_MAX = 256,
 };
 #define MIB (1ull << 20)
@@ -41,7 +42,7 @@ typedef struct build {
     char **packages;
     uint32_t package_count;
     char run_id[MT_ID_TEXT]; // ""; it waits
-    uint64_t bytes;          // when the janitor looked last
+    int64_t asked_ns;        // the janitor was to measure it then and has not answered; 0: it has
 } build;
 
 static bool is_lists(const build *b)
@@ -360,16 +361,35 @@ void layers_measured(runner *r, const char *digest, uint64_t bytes)
 {
     build *b = find(r, digest);
 
+    if (b)
+        b->asked_ns = 0;
     if (b && b->run_id[0] && bytes > BUILD_DISK * MIB)
-        stop(r, b, "they need more than 8 GiB of disk");
+        stop(r, b, "more than 8 GiB of disk would be needed");
+}
+
+// One question at a time: the janitor has runs to clean, too. One that died answers none.
+static void measure(runner *r, build *b)
+{
+    int64_t now = mt_boottime_ns();
+
+    if (b->asked_ns && now - b->asked_ns < ASK_AGAIN_MS * 1000000LL)
+        return;
+    b->asked_ns = now;
+    janitor_measure(r->janitor, b->digest);
+}
+
+static bool is_disk_low(const runner *r)
+{
+    struct statvfs st;
+
+    return fstatvfs(r->layers_fd, &st) == 0 && st.f_bavail < st.f_blocks / 20 &&
+           (uint64_t)st.f_bavail * st.f_frsize < FLOOR_MIB * MIB;
 }
 
 void layers_on_timer(mt_timer *t, void *data)
 {
     runner *r = data;
-    struct statvfs st;
-    bool low =
-        fstatvfs(r->layers_fd, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize < FLOOR_MIB * MIB;
+    bool low = is_disk_low(r);
 
     for (build *b = r->builds; b; b = b->next) {
         if (!b->run_id[0])
@@ -377,7 +397,7 @@ void layers_on_timer(mt_timer *t, void *data)
         if (low)
             stop(r, b, "the disk of the state folder is nearly full");
         else
-            janitor_measure(r->janitor, b->digest);
+            measure(r, b);
     }
     go_on(r);
     if (r->builds)

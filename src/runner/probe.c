@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 
 static void add(runner *r, const char *fmt, ...) MT_PRINTF(2, 3);
@@ -52,6 +53,15 @@ static void probe_tmpfs(runner *r)
            "a folder of the image that was removed cannot be made again in a run");
 }
 
+static void probe_layers(runner *r)
+{
+    struct statvfs st;
+
+    if (fstatvfs(r->layers_fd, &st) == 0 && (st.f_flag & ST_NOEXEC))
+        add(r, "programs of packages cannot be executed: the file system of the state folder "
+               "(--state) is mounted noexec");
+}
+
 void runner_probe(runner *r)
 {
     _cleanup_close_ int image = -1, vfs = -1;
@@ -74,4 +84,5 @@ void runner_probe(runner *r)
     }
     probe_idmap(r, r->images_fd, image, "images", "--images");
     probe_idmap(r, r->vfs_fd, vfs, "the state folder", "--state");
+    probe_layers(r);
 }

@@ -324,8 +324,8 @@ bool folder_closed(int folder_fd); // the journal's last record is `closed`
 
 // cpus.c
 // Binds a run to processors where it may use fewer than there are. *ret: which; none where not.
-int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, const char *place,
-              mt_cpus *ret, mt_err **err);
+int cpus_bind(runner *r, const mt_plan_limits *limits, mt_cgroup *cgroup, mt_cpus *ret,
+              mt_err **err);
 void cpus_adopt(run *u); // of a run of an earlier runner
 
 // scratch-watch.c: the floor of the scratch disk.

@@ -163,7 +163,7 @@ static int open_build(runner *r, mt_run_resources *s, mt_err **err)
 static int make_places(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **err)
 {
     if (mt_cgroup_make(r->cgroups, p->run_id, &p->limits, &s->cgroup, err) < 0 ||
-        cpus_bind(r, &p->limits, s->cgroup, p->run_id, &s->cpus, err) < 0)
+        cpus_bind(r, &p->limits, s->cgroup, &s->cpus, err) < 0)
         return -1;
     if (s->builds)
         return open_build(r, s, err);
@@ -259,9 +259,8 @@ static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt
     s->block = (uint32_t)u->block;
     if (make_folder(r, p, s, u->spare->supervisor, err) < 0 ||
         mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0 ||
-        cpus_bind(r, &p->limits, u->spare->cgroup, u->place, &u->cpus, err) < 0)
+        cpus_bind(r, &p->limits, u->spare->cgroup, &u->cpus, err) < 0)
         return -1;
-    s->cpuset_fd = mt_cgroup_cpuset_fd(u->spare->cgroup);
     u->cpu_milli = p->limits.cpu_milli;
     return mt_scratch_limit(r->scratch, u->spare->subvolume, p->limits.disk_bytes, err);
 }

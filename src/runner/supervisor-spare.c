@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { OWN_FDS = 4, HANDOVER_FDS_MAX = OWN_FDS + MT_PLAN_MOUNTS_MAX + 1 };
+enum { OWN_FDS = 4, HANDOVER_FDS_MAX = OWN_FDS + MT_PLAN_MOUNTS_MAX };
 
 // One packet: this and, behind it, the encoded plan. With it come the fds of the folder, the
 // listening socket, the journal for writing and for reading, and of the file systems.
@@ -18,7 +18,6 @@ typedef struct handover {
     char run_id[40];
     uint64_t journal_seq;
     uint32_t mount_count;
-    uint32_t cpuset_count; // 1: the last fd is a cpuset group
     uint32_t plan_len;
 } handover;
 
@@ -30,10 +29,8 @@ int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
     char control[CMSG_SPACE(sizeof(int) * HANDOVER_FDS_MAX)] __attribute__((aligned(8))) = {0};
     int fds[HANDOVER_FDS_MAX] = {res->run_dir_fd, res->listen_fd, mt_journal_fd(res->journal),
                                  res->journal_read_fd};
-    uint32_t cpusets = res->cpuset_fd >= 0;
-    size_t bytes = sizeof(int) * (OWN_FDS + mount_count + cpusets);
+    size_t bytes = sizeof(int) * (OWN_FDS + mount_count);
     handover head = {.journal_seq = mt_journal_last_seq(res->journal),
-                     .cpuset_count = cpusets,
                      .mount_count = mount_count,
                      .plan_len = (uint32_t)plan_len};
     struct iovec vec[] = {{&head, sizeof(head)}, {(void *)(uintptr_t)plan, plan_len}};
@@ -45,7 +42,6 @@ int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
 
     (void)snprintf(head.run_id, sizeof(head.run_id), "%s", res->run_id);
     memcpy(fds + OWN_FDS, res->vfs_fds, sizeof(int) * mount_count);
-    fds[OWN_FDS + mount_count] = res->cpuset_fd;
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(bytes);
@@ -96,8 +92,7 @@ static mt_plan *take_run(supervisor *s, int socket)
     s->began_us = mt_monotonic_us();
     if (n <= 0)
         leave(s, 0);
-    if (n != (ssize_t)(sizeof(head) + head.plan_len) ||
-        count != OWN_FDS + head.mount_count + head.cpuset_count || head.cpuset_count > 1 ||
+    if (n != (ssize_t)(sizeof(head) + head.plan_len) || count != OWN_FDS + head.mount_count ||
         mt_plan_decode(bytes, head.plan_len, &plan, NULL) < 0 ||
         mt_journal_adopt(fds[2], head.journal_seq, &res->journal, NULL) < 0)
         leave(s, 1);
@@ -108,8 +103,6 @@ static mt_plan *take_run(supervisor *s, int socket)
     res->listen_fd = fds[1];
     res->journal_read_fd = fds[3];
     memcpy(res->vfs_fds, fds + OWN_FDS, sizeof(int) * head.mount_count);
-    if (head.cpuset_count)
-        mt_cgroup_take_cpuset(res->cgroup, fds[OWN_FDS + head.mount_count]);
     return plan;
 }
 

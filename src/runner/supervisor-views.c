@@ -82,7 +82,7 @@ static void write_cpus(supervisor *s)
     long count = sysconf(_SC_NPROCESSORS_CONF);
     size_t len;
 
-    if (!mt_cgroup_bound_cpus(s->res->cgroup, &cpus))
+    if (mt_cgroup_cpus(s->res->cgroup, &cpus) == 0)
         for (long cpu = 0; cpu < count; cpu++)
             mt_cpus_add(&cpus, (unsigned)cpu);
     (void)mt_cpus_format(&cpus, list);

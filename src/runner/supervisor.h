@@ -67,10 +67,9 @@ typedef struct mt_run_resources {
     uint64_t scratch_subvolume; // 0 with a tmpfs
     int disk_usage_fd;          // for mt_scratch_met(); -1 with a tmpfs or where it cannot be known
     mt_cgroup *cgroup;
-    int cpuset_fd; // to a spare: a group that its handle does not have yet, or -1; not its own here
-    mt_cpus cpus;  // that the run is bound to; the runner's to remember
-    int netns_fd;  // a network namespace with its loopback up, owned by the initial user
-                   // namespace: setns() before the clone; -1: make a new one
+    mt_cpus cpus;    // that the run is bound to; the runner's to remember
+    int netns_fd;    // a network namespace with its loopback up, owned by the initial user
+                     // namespace: setns() before the clone; -1: make a new one
     int net_life_fd; // keeps what the gateway has in that namespace; -1: nothing. Kept to the end
     const mt_seccomp *seccomp;
     int init_fd;    // sealed memfd with mt-init: execveat(…, AT_EMPTY_PATH)

@@ -261,7 +261,6 @@ static int make_run(bed *b, mt_plan *plan, bool tmpfs, bed_run *r, mt_run_resour
                               .block = BLOCK,
                               .block_lock_fd = -1,
                               .disk_usage_fd = -1,
-                              .cpuset_fd = -1,
                               .uid_base = UID_BASE,
                               .image_userns_fd = b->image_userns,
                               .vfs_userns_fd = b->vfs_userns,

@@ -159,10 +159,7 @@ int mt_store_command_list(mt_store *s, const char *run_id, const char *status,
     size_t limit = page_limit(page);
     uint64_t after = 0;
 
-    if (page.after && page.after[0] && !mt_parse_u64(mt_str_of(page.after), INT64_MAX, &after))
-        return mt_fail_field(err, MT_E_BAD_FIELD, "after",
-                             "after is the 'next' of the page before, not '%.40s'", page.after);
-    if (reader_get(s, &r, err) < 0 ||
+    if (page_number(page, &after, err) < 0 || reader_get(s, &r, err) < 0 ||
         db_start(r->db, COMMAND_LIST, &st, err, T(run_id), I((int64_t)after), T(status),
                  T(id_ending), I((int64_t)limit + 1)) < 0 ||
         collect(r->db, st, limit, &l, err) < 0)

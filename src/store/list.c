@@ -22,6 +22,14 @@ void *list_grow(void **items, size_t *count, size_t size)
     return slot;
 }
 
+int page_number(mt_page page, uint64_t *ret, mt_err **err)
+{
+    if (page.after && page.after[0] && !mt_parse_u64(mt_str_of(page.after), INT64_MAX, ret))
+        return mt_fail_field(err, MT_E_BAD_FIELD, "after",
+                             "after is the 'next' of the page before, not '%.40s'", page.after);
+    return 0;
+}
+
 size_t page_limit(mt_page page)
 {
     return page.limit == 0 ? 100 : MT_MIN(page.limit, (size_t)MT_STORE_PAGE);

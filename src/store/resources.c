@@ -98,44 +98,34 @@ static int note(mt_deploy_list *l, mt_resource_kind kind, const char *name, int6
     return 0;
 }
 
-static int check_vfs(tx *t, const struct deploy *d, const mt_deploy_item *item, mt_err **err)
+// What a capsule names must be there: make is the command of mt that makes it.
+static int check_named(tx *t, const struct deploy *d, const mt_deploy_item *item, db_id by_name,
+                       const char *name, const char *what, const char *make, mt_err **err)
 {
-    for (size_t i = 0; i < item->vfs_count; i++) {
-        _cleanup_stmt_ db_stmt *st = NULL;
-        int r;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    int r;
 
-        if (db_start(t->db, VFS_BY_NAME, &st, err, T(""), I(1), T(d->ns.id),
-                     T(item->vfs_names[i])) < 0)
-            return -1;
-        r = db_step(t->db, st, err);
-        if (r < 0)
-            return r;
-        if (r == 0)
-            return mt_fail(err, MT_E_NOT_FOUND,
-                           "capsule '%s' names file system '%s', which is not in namespace '%s': "
-                           "mt vfs-create %s",
-                           item->name, item->vfs_names[i], d->ns.name, item->vfs_names[i]);
-    }
-    return 0;
+    if (db_start_id(t->db, by_name, &st, err, T(""), I(1), T(d->ns.id), T(name)) < 0)
+        return -1;
+    r = db_step(t->db, st, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    return mt_fail(err, MT_E_NOT_FOUND,
+                   "capsule '%s' names %s '%s', which is not in namespace '%s': mt %s %s",
+                   item->name, what, name, d->ns.name, make, name);
 }
 
-static int check_secrets(tx *t, const struct deploy *d, const mt_deploy_item *item, mt_err **err)
+static int check_mounts(tx *t, const struct deploy *d, const mt_deploy_item *item, mt_err **err)
 {
-    for (size_t i = 0; i < item->secret_count; i++) {
-        _cleanup_stmt_ db_stmt *st = NULL;
-        int r;
-
-        if (db_start(t->db, SECRET_BY_NAME, &st, err, T(""), I(1), T(d->ns.id),
-                     T(item->secret_names[i])) < 0)
+    for (size_t i = 0; i < item->vfs_count; i++) {
+        if (check_named(t, d, item, DB_VFS_BY_NAME, item->vfs_names[i], "file system", "vfs-create",
+                        err) < 0)
             return -1;
-        r = db_step(t->db, st, err);
-        if (r < 0)
-            return r;
-        if (r == 0)
-            return mt_fail(err, MT_E_NOT_FOUND,
-                           "capsule '%s' names secret '%s', which is not in namespace '%s': mt "
-                           "secret-create %s",
-                           item->name, item->secret_names[i], d->ns.name, item->secret_names[i]);
+    }
+    for (size_t i = 0; i < item->secret_count; i++) {
+        if (check_named(t, d, item, DB_SECRET_BY_NAME, item->secret_names[i], "secret",
+                        "secret-create", err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -219,8 +209,7 @@ static int deploy_item(tx *t, struct deploy *d, const mt_deploy_item *item, mt_e
     bool fresh;
 
     digest_of(item, digest);
-    if (check_vfs(t, d, item, err) < 0 || check_secrets(t, d, item, err) < 0 ||
-        load_state(t, d, item, digest, &state, err) < 0)
+    if (check_mounts(t, d, item, err) < 0 || load_state(t, d, item, digest, &state, err) < 0)
         return -1;
     if (state.known && state.same && !state.removed)
         return note(&d->ret->unchanged, item->kind, item->name, state.newest, err);

@@ -167,10 +167,25 @@ static int trim_op(tx *t, void *arg, mt_err **err)
     return r < 0 ? -1 : 0;
 }
 
+// 1: there is something to trim. So that nothing is written where there is not.
+static int find_old(mt_store *s, int64_t before, int64_t most, mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 || db_start(r->db, EVENT_OLD, &st, err, I(before), I(most)) < 0)
+        return -1;
+    return db_step(r->db, st, err);
+}
+
 int mt_store_event_trim(mt_store *s, int64_t before, int64_t most, mt_err **err)
 {
-    struct trim trim = {.before = before, .most = most, .more = true};
+    struct trim trim = {.before = before, .most = most};
+    int r = find_old(s, before, most, err);
 
+    if (r < 0)
+        return -1;
+    trim.more = r > 0;
     while (trim.more) {
         if (store_write(s, trim_op, &trim, err) < 0)
             return -1;

@@ -290,10 +290,7 @@ int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filte
     size_t limit = page_limit(page);
     uint64_t before = 0;
 
-    if (page.after && page.after[0] && !mt_parse_u64(mt_str_of(page.after), INT64_MAX, &before))
-        return mt_fail_field(err, MT_E_BAD_FIELD, "after",
-                             "after is the 'next' of the page before, not '%.40s'", page.after);
-    if (reader_get(s, &r, err) < 0 ||
+    if (page_number(page, &before, err) < 0 || reader_get(s, &r, err) < 0 ||
         db_start_id(r->db, list_statement(f), &st, err, T(as_id(as)), I(as_all(as)),
                     I((int64_t)before), T(f->namespace_id), T(f->capsule), T(f->status),
                     T(f->started_by_id), T(f->id_ending), I((int64_t)limit + 1)) < 0 ||

@@ -114,6 +114,8 @@ void *list_grow(void **items, size_t *count, size_t size);
 #define list_add(l) \
     ((__typeof__((l)->items))list_grow((void **)&(l)->items, &(l)->count, sizeof(*(l)->items)))
 size_t page_limit(mt_page page);
+// The place of a list by numbers; *ret stays where the page is the first one.
+int page_number(mt_page page, uint64_t *ret, mt_err **err);
 // Appends the first column of the rest of st to b as "a, b, c and 4 more", at most 10 of them.
 // The number of rows, or < 0.
 int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);

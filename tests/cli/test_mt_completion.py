@@ -63,7 +63,8 @@ def test_commands_and_options_are_those_of_the_table(mt):
         "capsule-command-await": "wait for a command; show its outputs",
         "capsule-command-get": "show a command", "capsule-command-list": "list the commands of a run, the oldest first",
         "capsule-command-cancel": "end a command, or take it from the queue"}
-    assert list(offered(mt, "ls", "-")) == ["--long", "--recursive", "--user", "--namespace", "--json", "--quiet", "--help"]
+    assert list(offered(mt, "stat", "-"))[-4:] == ["--namespace", "--json", "--quiet", "--help"]
+    assert list(offered(mt, "ls", "-"))[:2] == ["--long", "--recursive"]
     assert list(offered(mt, "-n", "work", "ls", "--r")) == ["--recursive"]
     assert list(offered(mt, "help", "vfs-d")) == ["vfs-delete"]
     assert list(offered(mt, "completion", "")) == ["bash", "zsh", "fish"]
@@ -101,7 +102,11 @@ def test_names_ids_and_paths(mt, fake):
     assert list(offered(mt, "ls", "/vfs/data@")) == ["/vfs/data@work/"]
     assert sorted(offered(mt, "ls", "/vfs/data/")) == ["/vfs/data/f", "/vfs/data/sub/"]
     assert sorted(offered(mt, "rm", "/vfs/data@work/sub/")) == ["/vfs/data@work/sub/a b.txt", "/vfs/data@work/sub/deep/"]
-    assert list(offered(mt, "deploy", "")) == [":files"] and list(offered(mt, "cp", "x", "")) == ["/vfs/", ":files"]
+    assert list(offered(mt, "deploy", "")) == [":files"] and list(offered(mt, "cp", "x", "")) == ["/vfs/", "run:", ":files"]
+    fake.runs[0]["status"] = "Running"
+    assert list(offered(mt, "cp", "ru")) == ["run:", ":files"]
+    assert list(offered(mt, "ls", "run:")) == ["run:@last:/", f"run:{run}:/"]
+    assert list(offered(mt, "ls", f"run:{run[:9]}")) == [f"run:{run}:/"]
 
 
 def test_nothing_is_said_when_the_server_is_away_or_slow(mt, fake):
@@ -122,6 +127,7 @@ def test_bash(bash, fake, tmp_path):
     assert bash("mt capsule-run-list --status=F") == ["Finished"]
     assert bash("mt capsule-run-list --status=") == ["Starting", "Running", "Finished", "Error"]
     assert bash("mt capsule-run-get @l") == ["@last"]
+    assert bash("mt ls run:@l") == ["@last:/"]
     assert bash("mt ls /vfs/da") == ["/vfs/data/"] and "nospace" in bash.options
     assert bash("mt ls /vfs/data@wo") == ["@work/"]
     assert bash("mt cat /vfs/data@work/su") == ["@work/sub/"]

@@ -217,6 +217,22 @@ def test_output_follows_through_breaks(fake, py):
     assert b"".join(py.capsule_runs.output(run, sent, follow=True)) == b"0123456789end"
 
 
+def test_a_command_by_its_id_alone_and_the_story_of_a_run(fake, py):
+    run = py.capsules.start("bench")
+    command = py.capsule_runs.exec(run.id, "ls")
+    assert py.capsule_runs.find_command(command.id).run_id == run.id
+    assert py.capsule_runs.find_command("0" * 8 + "-0000-7000-8000-" + "0" * 12) is None
+    assert py.capsule_runs.story(run) == []
+    fake.story_part = 2
+    fake.begin(fake.commands[0])
+    fake.tell(fake.runs[0], "note", "a note")
+    fake.over(fake.commands[0])
+    story = py.capsule_runs.story(run.id)
+    assert [(e.number, e.kind, e.command_id) for e in story] == [
+        (1, "commandStarted", command.id), (2, "note", None), (3, "commandEnded", command.id)]
+    assert [e.number for e in py.capsule_runs.story(run, after=2)] == [3]
+
+
 def test_waits_have_time_outs(fake, py):
     run = py.capsules.start("bench")
     sent = py.capsule_runs.exec(run, "x")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Api
+import mtserver
 from helpers import MIB, execute, stay
 
 CPUS = len(os.sched_getaffinity(0))
@@ -72,6 +72,15 @@ def test_free_shows_the_memory_of_the_run(api, ns):
             raise AssertionError((before, after))
         assert after["MemAvailable"] < before["MemAvailable"] - 140 * MIB and after["MemTotal"] == 300 * MIB
         api.terminate(run)
+
+
+@pytest.mark.skipif(not (mtserver.IMAGES / "names/default").exists(), reason="needs the image 'default'")
+def test_language_runtimes_see_the_limits(api, ns):
+    run = stay(api, ns, image="default", limits={"memory": "512MiB", "cpus": 1})
+    heap = ask(api, run, "java -XX:+PrintFlagsFinal -version 2>/dev/null | awk '$2 == \"MaxHeapSize\" { print $4 }'")
+    assert int(heap) == 128 * MIB  # a quarter, as it does everywhere
+    assert ask(api, run, "node -p 'os.availableParallelism() + \" \" + os.totalmem()'") == f"1 {512 * MIB}"
+    api.terminate(run)
 
 
 def test_nobody_inside_changes_what_is_shown(api, ns):

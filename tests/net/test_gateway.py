@@ -3,9 +3,12 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
+import mtserver
 import pytest
 
 from conftest import Api
@@ -195,8 +198,75 @@ def test_without_a_program_it_is_shut(lab, tmp_path, program, sentence):
         until(lambda: sentence not in doctor(running), "the doctor has nothing to say")
 
 
+def test_without_tun_it_is_shut():
+    lab = Lab()
+    try:
+        lab.host.run("mount -t tmpfs none /dev/net")
+        with lab.server() as running:
+            api = Api(running)
+            ended = api.shell(api.namespace("net"), "true")
+            sentence = "this host has no /dev/net/tun (kernel module tun)"
+            assert ended["endReason"] == "startFailed" and ended["failureDetails"].startswith(sentence), ended
+            assert sentence in doctor(running)
+    finally:
+        lab.end()
+
+
+def test_a_pasta_that_does_not_work_is_told_of(lab, tmp_path):
+    environment = tools_but(tmp_path / "bin", "pasta")
+    broken = tmp_path / "bin" / "pasta"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    with lab.server(runner_environment=environment) as running:
+        api = Api(running)
+        ns = api.namespace("net")
+        until(lambda: "pasta, which connects capsules to the internet, ended with 3" in
+              api.shell(ns, "true")["failureDetails"], "the start says what is wrong")
+        broken.unlink()
+        broken.symlink_to(shutil.which("pasta"))
+        until(lambda: api.shell(ns, "true")["status"] == "Finished", "it is tried again")
+
+
+def test_a_holder_of_another_version_is_left_alone(lab):
+    running = lab.server()
+    Path("/run/maitento-ids").mkdir(mode=0o700, exist_ok=True)
+    path = f"/run/maitento-ids/gateway-{running.instance}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        other.bind(path)
+        other.listen(4)
+        other.settimeout(60)
+        starting = threading.Thread(target=running.start)
+        starting.start()
+        connection, _ = other.accept()
+        connection.send(b"\xff" * 824)  # as large as ours, and as another's
+        try:
+            starting.join()
+            api = Api(running)
+            assert works(Machine(api, api.namespace("net")))
+            assert connection.recv(824) == b"" and "another version holds" in running.said("mt-runner")
+        finally:
+            connection.close()
+            running.stop()
+
+
+def test_purge_ends_all_of_it(lab):
+    running = lab.server()
+    try:
+        running.start()
+        gateway = Gateway(running)
+        api = Api(running)
+        assert works(Machine(api, api.namespace("net")))
+        pids = gateway.processes("mt-") + [gateway.uplink]
+        for process in (running.server, running.runner):
+            kill(process.pid)
+            process.wait()
+    finally:
+        running.stop()  # which purges
+    until(lambda: all(gone(p) for p in pids), "all processes are gone")
+    assert not Path(f"/run/maitento-ids/gateway-{running.instance}").exists()
+
+
 def doctor(running):
-    import mtserver
     done = subprocess.run([mtserver.program("mt"), "doctor"], env={**os.environ, **running.environment()},
                           capture_output=True, text=True, check=False)
     return done.stdout + done.stderr

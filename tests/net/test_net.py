@@ -59,6 +59,14 @@ out["udp"] = [tried(udp, "{METADATA}") for _ in range(50)]
     assert all(r in (["EHOSTUNREACH", True], ["EACCES", True]) for r in found["udp"]), found
 
 
+def test_a_closed_port_outside_is_refused_at_once(machine):
+    found = machine.python(f'''
+out["four"] = [tried(get, "{PUBLIC4}", 81, 20) for _ in range(5)]
+out["six"] = [tried(get, "{PUBLIC6}", 81, 20) for _ in range(5)]
+''', seconds=60)
+    assert found == {"four": [["ECONNREFUSED", True]] * 5, "six": [["ECONNREFUSED", True]] * 5}
+
+
 def test_no_mail(machine):
     found = machine.python(f'out["four"] = tried(get, "{PUBLIC4}", 25); out["six"] = tried(get, "{PUBLIC6}", 25)')
     assert found == {"four": ["ECONNREFUSED", True], "six": ["ECONNREFUSED", True]}

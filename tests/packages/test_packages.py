@@ -124,7 +124,7 @@ def test_a31_packages_are_there_for_every_user(own, ns):
 
 
 def test_a67_what_was_not_asked_for_is_not_there(own, ns):
-    run = own.shell(ns, "hello-tool", **SMALL)
+    run = own.shell(ns, "python3 -c 'import sqlite3' && ! command -v sqlite3 && hello-tool", **SMALL)
     assert "hello-tool: not found" in run["failureDetails"]
 
 
@@ -317,6 +317,26 @@ def test_a_killed_runner_loses_no_build(held, mirror):
     ended = held.get(run, seconds=120)
     assert ended["status"] == "Finished", ended
     assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+    wait_for(lambda: not held.half(), held.half())
+
+
+SETS = [["hello-tool"], ["needs-hello"], ["asks"], ["owners"], ["looks"], ["asks", "owners"], ["asks", "looks"]]
+
+
+def test_more_sets_at_once_than_builders_and_a_killed_runner(held, mirror):
+    ns = held.namespace()
+    for n, packages in enumerate(SETS):
+        held.capsule(ns, [], name=f"c{n}", packages=packages, autoTerminate=True, maxDuration="00:05:00", **SMALL)
+    mirror.asked.clear()
+    mirror.hold()
+    runs = [held.start(ns, f"c{n}") for n in range(len(SETS))]
+    wait_for(lambda: mirror.asked, "the mirror is asked")
+    os.kill(held.server.runner.pid, signal.SIGKILL)  # all but the lists wait for their turn
+    held.server.runner.wait()
+    mirror.release()
+    held.server.start_runner()
+    ended = [held.get(run, seconds=180) for run in runs]
+    assert [run["status"] for run in ended] == ["Finished"] * len(SETS), ended
     wait_for(lambda: not held.half(), held.half())
 
 

@@ -97,6 +97,27 @@ def test_a_run_sees_the_same_machine():
         assert first == second
 
 
+@pytest.mark.parametrize("network,links", [(0, ["lo"]), (1, ["lo", "eth0"])])
+def test_a_spare_has_the_network_that_is_asked_for(own, network, links):
+    """Spares of one network are never given to runs of the other."""
+    look = "grep -o '[a-z0-9]*:' /proc/net/dev | tr -d ':\\n' > /mnt/data/out; cat /etc/resolv.conf >> /mnt/data/out"
+    other = own.run(["true"], network=1 - network)
+    own.wait(other, "closed")
+    until(lambda: own.spare_groups() - {own.place(other)}, "there are spares of the other network")
+    for first in (True, False):
+        vfs = own.vfs()
+        run = own.run([look], mounts=[(vfs, "data")], network=network)
+        assert own.wait(run)["status"] == "Finished", own.journal(run)
+        text = (own.vfs_path(vfs) / "out").read_text()
+        assert text.startswith("".join(links)) and text.startswith("lo#") == (network == 0), text
+        assert ("nameserver 127.0.0.53" in text) == (network == 1), text
+        if first:
+            assert not is_spare(own, run)
+            until(lambda: len(own.spare_groups()) >= 8, "there are spares of both")
+            time.sleep(0.1)
+    assert is_spare(own, run)
+
+
 def test_limits_are_the_runs(own):
     with_spares(own)
     run = own.run(["head -c 300m /dev/zero | tail -c 250m | wc -c"], memory=64 * mtwire.MIB)

@@ -118,10 +118,21 @@ class CapsuleRun(Record):
     date_ready: Optional[str]
     date_ended: Optional[str]
     max_duration: str
+    date_outputs_removed: Optional[str]
 
     @property
     def has_ended(self) -> bool:
         return self.status in ("Finished", "Error")
+
+
+class StoryEntry(Record):
+    """Something that happened in a run; what is a sentence for people."""
+
+    number: int
+    time: str
+    kind: str
+    what: str
+    command_id: Optional[str] = None
 
 
 class Command(Record):

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from ._errors import CapsuleCommandAbortedError, MaitentoError
 from ._files import RunFiles
 from ._http import PATIENCE, Http, path_of
-from ._records import CapsuleRun, Command, Duration, duration
+from ._records import CapsuleRun, Command, Duration, StoryEntry, duration
 
 WAIT = 30  # seconds for which one request waits
 
@@ -122,6 +122,26 @@ class CapsuleRuns:
 
     def get_command(self, run: Union[str, CapsuleRun], command: Union[str, Command]) -> Command:
         return Command(self._http.patiently("GET", path_of("capsule-runs", id_of(run), "commands", id_of(command))))
+
+    def find_command(self, command: str) -> Optional[Command]:
+        """A command by its whole id alone; None where there is none that you may see."""
+        try:
+            return Command(self._http.patiently("GET", path_of("commands", id_of(command))))
+        except MaitentoError as error:
+            if error.code == "notFound":
+                return None
+            raise
+
+    def story(self, run: Union[str, CapsuleRun], after: int = 0) -> List[StoryEntry]:
+        """What happened in a run, the oldest first: the entries with a number above `after`."""
+        entries: List[StoryEntry] = []
+        while True:
+            answer = self._http.patiently("GET", path_of("capsule-runs", id_of(run), story="true", storyAfter=after))
+            found = [StoryEntry(item) for item in answer.get("story", [])]
+            if not found:
+                return entries
+            entries += found
+            after = found[-1].number
 
     def wait_command(self, run: Union[str, CapsuleRun], command: Union[str, Command],
                      timeout: Optional[float] = None, raise_if_aborted: bool = True) -> Command:

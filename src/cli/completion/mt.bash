@@ -38,7 +38,7 @@ _mt()
             COMPREPLY+=("$value")
         done < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
     fi
-    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=] ]] && compopt -o nospace 2>/dev/null
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=:] ]] && compopt -o nospace 2>/dev/null
     return 0
 }
 complete -F _mt mt

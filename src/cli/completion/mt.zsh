@@ -16,7 +16,7 @@ _mt()
         fi
         value=${line%%$'\t'*}
         shown=${line/$'\t'/  }
-        if [[ $value == *[/=@] ]]; then
+        if [[ $value == *[/=:] ]]; then
             open+=("$value")
             open_shown+=("$shown")
         else
