@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 import mtserver
+from conftest import Ref
 
 sys.path.insert(0, str(mtserver.ROOT / "sdk" / "python"))
 import maitento  # noqa: E402
@@ -193,6 +194,28 @@ def test_f_from_a_file_system_into_a_run(mt, api, py, run, ns):
     py.vfs.open("store", ns).write_text("/in/words", "w\n")
     mt("cp", "-r", f"/vfs/store@{ns}/in", f"run:{run.id}:/tmp/from-vfs", check=0)
     assert sh(py, run, "cat /tmp/from-vfs/words; rm -r /tmp/from-vfs") == "w\n"
+
+
+def test_f_mounts_are_there_as_for_the_user(mt, api, py, ns):
+    py.vfs.create("store", ns)
+    api.capsule(ns, [], vfs=[{"vfs": Ref("store"), "mountName": "data"}], users=[{"name": "sandbox"}],
+                maxDuration="00:05:00")
+    run = py.capsules.start("c", ns)
+    files = py.capsule_runs.files(run)
+    assert files.write_text("/mnt/data/in/made", "from the run\n").path == "/mnt/data/in/made"
+    assert py.vfs.open("store", ns).read_text("/in/made") == "from the run\n"
+    py.vfs.open("store", ns).write_text("/in/given", "from outside\n")
+    assert files.read_text("/mnt/data/in/given") == "from outside\n"
+    files.write_text("/mnt/data/in/given", "replaced\n")
+    assert py.vfs.open("store", ns).read_text("/in/given") == "replaced\n"
+    fails(lambda: py.capsule_runs.files(run, user="sandbox").read("/mnt/data/in/made"), "accessDenied", "sandbox")
+    fails(lambda: files.move("/mnt/data/in/made", "/tmp/made"), "conflict", "another file system")
+    assert mt("ls", "-r", f"run:{run.id}:/mnt/data", check=0).stdout == "in/\nin/given\nin/made\n"
+    files.delete("/mnt/data/in", recursive=True)
+    assert py.vfs.open("store", ns).list("/") == []
+    fails(lambda: files.delete("/mnt/data", recursive=True), "accessDenied")
+    fails(lambda: py.capsule_runs.files(run, user="root").delete("/mnt/data", recursive=True), "conflict", "mounted")
+    py.capsule_runs.terminate(run)
 
 
 # ---- size ----
