@@ -171,6 +171,7 @@ def test_f_mt_cp_and_its_like(mt, py, run, tmp_path):
     assert (tmp_path / "back/deep/b.txt").read_text() == "b\n"
     assert mt("ls", "-r", f"run:{ending}:/tmp/tree", check=0).stdout == "a.txt\ndeep/\ndeep/b.txt\n"
     assert mt("cat", f"run:{ending}:/tmp/tree/a.txt", check=0).stdout == "a\n"
+    assert mt("cat", f"run:{ending}:../../tmp/tree/deep/../a.txt", check=0).stdout == "a\n"
     mt("mkdir", "-p", f"run:{ending}:made/here", check=0)
     mt("mv", f"run:{ending}:/tmp/tree/a.txt", f"run:{ending}:made/here/", check=0)
     assert "/home/maitento/made/here/a.txt" in mt("stat", f"run:{ending}:made/here/a.txt", check=0).stdout
@@ -183,7 +184,6 @@ def test_f_mt_cp_and_its_like(mt, py, run, tmp_path):
     assert "no file or folder" in mt("cat", f"run:{ending}:/nothing", check=3).stderr
     for words, told in ((["ls", "--user", "sandbox", "/vfs/x"], "--user is for files of a run"),
                         (["ls", f"run:{ending}"], "run:RUN:/PATH"), (["ls", "run::/x"], "run:RUN:/PATH"),
-                        (["ls", f"run:{ending}:/a/../b"], "holds '..'"),
                         (["mv", f"run:{ending}:/tmp/x", "/vfs/x/y"], "stays in one file system or run")):
         assert told in mt(*words, check=2, namespace="x").stderr
     assert mt("ls", "run:ffffffff:/", check=3).stderr
