@@ -313,7 +313,7 @@ static void on_entry(files *f, const mt_session_frame *frame)
     bool is_list = f->q.request.op == MT_SESSION_LIST;
 
     if (mt_session_get_entry(frame, &e) < 0 || f->q.request.op == MT_SESSION_DELETE ||
-        f->count >= (is_list ? f->q.request.limit : 1u)) {
+        f->has_entry || f->count >= (is_list ? f->q.request.limit : 1u)) {
         out_of_rules(f);
         return;
     }
