@@ -232,13 +232,22 @@ static int take_away(int upper_fd, const char *const *paths, size_t count)
     return 0;
 }
 
+// Where one before us came so far and died, it is called root already.
+static int open_upper(int build_fd)
+{
+    int fd = mt_sys_open_beneath(build_fd, "disk/upper", O_RDONLY | O_DIRECTORY, 0);
+
+    return fd < 0 && errno == ENOENT
+               ? mt_sys_open_beneath(build_fd, "root", O_RDONLY | O_DIRECTORY, 0)
+               : fd;
+}
+
 static int complete(int layers_fd, const char *digest, bool keep_lists, mt_err **err)
 {
     char path[NAME_SIZE], text[32];
     _cleanup_close_ int build = mt_sys_open_beneath(
         layers_fd, path_of(path, BUILD_PREFIX, digest, ""), O_RDONLY | O_DIRECTORY, 0);
-    _cleanup_close_ int upper =
-        build < 0 ? -1 : mt_sys_open_beneath(build, "disk/upper", O_RDONLY | O_DIRECTORY, 0);
+    _cleanup_close_ int upper = build < 0 ? -1 : open_upper(build);
     mt_tree_sum sum = {0};
     int r = upper < 0 ? -errno : take_away(upper, LEFTOVERS, MT_ARRAY_SIZE(LEFTOVERS));
 
@@ -248,7 +257,7 @@ static int complete(int layers_fd, const char *digest, bool keep_lists, mt_err *
         r = mt_tree_sum_up(upper, ".", MT_TREE_AS_IMAGE, &sum);
     if (r == -EPERM)
         return mt_fail(err, MT_E_START_FAILED, "the layer holds what no image may hold");
-    if (r == 0 && renameat(build, "disk/upper", build, "root") < 0)
+    if (r == 0 && renameat(build, "disk/upper", build, "root") < 0 && errno != ENOENT)
         r = -errno;
     if (r == 0)
         r = take_away(build, (const char *const[]){"disk", "conf", "request", "why"}, 4);

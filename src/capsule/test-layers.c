@@ -94,6 +94,21 @@ static void test_build(void)
     close_layer(&layer);
 }
 
+// Whoever completes it may die at any moment; another goes on from there.
+static void test_completed_twice(void)
+{
+    mt_layer layer;
+
+    CHECK_INT(mt_layer_build_begin(at, OTHER, MT_STR("x"), NULL), 0);
+    put("build-" OTHER "/disk/upper/file", "x");
+    CHECK_INT(renameat(at, "build-" OTHER "/disk/upper", at, "build-" OTHER "/root"), 0);
+    CHECK_INT(mt_tree_remove(at, "build-" OTHER "/disk"), 0);
+    CHECK_INT(mt_layer_build_commit(at, OTHER, false, NULL), 0);
+    CHECK_INT(mt_layer_open(at, OTHER, &layer), 0);
+    CHECK_INT(faccessat(layer.root_fd, "file", F_OK, 0), 0);
+    close_layer(&layer);
+}
+
 // One that is replaced or removed stays where it is as long as somebody uses it.
 static void test_use(void)
 {
@@ -221,6 +236,7 @@ int main(void)
     at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     test_digests();
     test_build();
+    test_completed_twice();
     test_use();
     test_least_used_goes_first();
     test_failures();

@@ -6,6 +6,7 @@
 #include "runner/runner.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "capsule/place.h"
 
 #include <errno.h>
@@ -57,22 +58,7 @@ struct janitor {
 
 static void answer_with(int fd, const answer *a, int pass_fd)
 {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)a, .iov_len = sizeof(*a)};
-    struct msghdr m = {.msg_iov = &data, .msg_iovlen = 1};
-
-    if (pass_fd >= 0) {
-        struct cmsghdr *c;
-
-        m.msg_control = control;
-        m.msg_controllen = sizeof(control);
-        c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
-    }
-    if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+    if (mt_send_fds(fd, a, sizeof(*a), &pass_fd, pass_fd >= 0, 0) < 0)
         _exit(1); // the runner is gone
 }
 
@@ -122,6 +108,62 @@ static void do_job(runner *r, int fd, const job *j)
     case JOB_SCRATCH:
         break; // done below, when nothing else waits
     }
+}
+
+// --- aside ---------------------------------------------------------------------------------------
+
+// What becomes of a build, and the removal of layers, take seconds on a busy disk: a process of
+// their own does them, so that no run waits for that to be cleaned. It dies with the janitor.
+enum { ASIDE_MAX = 8 };
+
+static struct aside {
+    pid_t pid; // 0: free
+    job job;
+} asides[ASIDE_MAX];
+
+static bool is_slow(const job *j)
+{
+    return j->type == JOB_PRUNE || (j->type == JOB_CLEAN && j->layer[0]);
+}
+
+// One that died itself has answered nothing: the job is told again later.
+static void reap_asides(int fd)
+{
+    for (size_t i = 0; i < ASIDE_MAX; i++) {
+        struct aside *s = &asides[i];
+        answer a = {.type = JOB_CLEAN, .result = {.result = -EIO}};
+        int status;
+
+        if (!s->pid || waitpid(s->pid, &status, WNOHANG) != s->pid)
+            continue;
+        memcpy(a.run_id, s->job.run_id, sizeof(a.run_id));
+        if (s->job.type == JOB_CLEAN && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+            answer_with(fd, &a, -1);
+        s->pid = 0;
+    }
+}
+
+static void do_aside(runner *r, int fd, const job *j)
+{
+    pid_t parent = getpid();
+    size_t i = 0;
+
+    while (i < ASIDE_MAX && asides[i].pid)
+        i++;
+    if (i < ASIDE_MAX) {
+        asides[i] = (struct aside){.pid = fork(), .job = *j};
+        if (asides[i].pid > 0)
+            return;
+    }
+    if (i < ASIDE_MAX && asides[i].pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            do_job(r, fd, j);
+        _exit(0);
+    }
+    if (i < ASIDE_MAX)
+        asides[i].pid = 0;
+    do_job(r, fd, j);
 }
 
 static bool more_waits(int fd, int timeout_ms)
@@ -178,7 +220,11 @@ MT_NORETURN static void work(runner *r, pid_t parent, int fd)
             continue;
         if (n != sizeof(j))
             _exit(0);
-        do_job(r, fd, &j);
+        reap_asides(fd);
+        if (is_slow(&j))
+            do_aside(r, fd, &j);
+        else
+            do_job(r, fd, &j);
         since = since ? since : mt_monotonic_us();
     }
 }
@@ -194,22 +240,9 @@ static int tell(janitor *j, const job *what)
 // One answer and, with it, maybe an fd. 1, 0 when there is none now, negative at the end.
 static int receive(janitor *j, answer *a, int *ret_fd)
 {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec data = {.iov_base = a, .iov_len = sizeof(*a)};
-    struct msghdr m = {.msg_iov = &data,
-                       .msg_iovlen = 1,
-                       .msg_control = control,
-                       .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(j->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c;
+    ssize_t n = mt_receive_fds(j->fd, a, sizeof(*a), ret_fd, 1, MSG_DONTWAIT);
 
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    c = CMSG_FIRSTHDR(&m);
-    *ret_fd = -1;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-    return n == sizeof(*a) ? 1 : -EPIPE;
+    return n == -EAGAIN ? 0 : n == (ssize_t)sizeof(*a) ? 1 : -EPIPE;
 }
 
 static void take_netns(runner *r, const answer *a, int fd)
@@ -346,6 +379,7 @@ int janitor_clean(janitor *j, run *u)
     job what = {.type = JOB_CLEAN, .lost = u->lost};
 
     memcpy(what.run_id, u->id, sizeof(what.run_id));
+    memcpy(what.layer, u->layer, sizeof(what.layer));
     return tell(j, &what);
 }
 
