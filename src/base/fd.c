@@ -8,7 +8,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 int mt_read_full(int fd, void *data, size_t len)
 {
@@ -136,6 +141,13 @@ int mt_set_nonblock(int fd, bool on)
     return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
 }
 
+void mt_refuse_fds(int socket)
+{
+    const int no = 0;
+
+    (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
 int mt_mkdir_p(const char *path, mode_t mode)
 {
     char copy[4096];
@@ -164,4 +176,63 @@ void mt_allow_many_fds(unsigned wanted)
     now.rlim_cur = now.rlim_max;
     if (now.rlim_max >= wanted || setrlimit(RLIMIT_NOFILE, &more) < 0)
         (void)setrlimit(RLIMIT_NOFILE, &now);
+}
+
+int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t count, int flags)
+{
+    char control[CMSG_SPACE(MT_FDS_MAX * sizeof(int))] __attribute__((aligned(8))) = {0};
+    struct iovec vec = {(void *)(uintptr_t)data, len};
+    struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (count > MT_FDS_MAX)
+        return -EINVAL;
+    if (count) {
+        struct cmsghdr *c;
+
+        msg.msg_control = control;
+        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+    }
+    do {
+        n = sendmsg(socket, &msg, MSG_NOSIGNAL | flags);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
+ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t count, int flags)
+{
+    char control[CMSG_SPACE(MT_FDS_MAX * sizeof(int))] __attribute__((aligned(8)));
+    struct iovec vec = {data, size};
+    struct msghdr msg = {.msg_iov = &vec,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = sizeof(control)};
+    size_t taken = 0;
+    ssize_t n;
+
+    memset(fds, -1, count * sizeof(int));
+    do {
+        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | flags);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (taken < count)
+                fds[taken++] = fd;
+            else
+                (void)close(fd);
+        }
+    }
+    return n;
 }

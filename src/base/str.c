@@ -94,7 +94,7 @@ bool mt_is_package_name(mt_str s)
     if (s.len < 2 || s.len > 128 || !is_lower_alnum(s.data[0]))
         return false;
     for (size_t i = 1; i < s.len; i++)
-        if (!is_lower_alnum(s.data[i]) && !memchr("+.-", s.data[i], 3))
+        if (!is_lower_alnum(s.data[i]) && !(s.data[i] && strchr("+.-", s.data[i])))
             return false;
     return true;
 }
@@ -105,7 +105,7 @@ bool mt_is_package_version(mt_str s)
         return false;
     for (size_t i = 0; i < s.len; i++)
         if (!is_lower_alnum(s.data[i]) && !(s.data[i] >= 'A' && s.data[i] <= 'Z') &&
-            !memchr(".+~:-", s.data[i], 5))
+            !(s.data[i] && strchr(".+~:-", s.data[i])))
             return false;
     return true;
 }

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 static void test_err(void)
 {
@@ -355,8 +356,35 @@ static void test_files(void)
     (void)rmdir(dir);
 }
 
+static void test_pass_fds(void)
+{
+    int pair[2], sent[3], got[3];
+    char text[8];
+
+    CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    for (int i = 0; i < 3; i++)
+        sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_INT(mt_send_fds(pair[0], "abc", 3, sent, 3, 0), 0);
+    CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got, 2, 0), 3); // the third is closed
+    CHECK(got[0] > sent[2] && got[1] > got[0] && fcntl(got[1] + 1, F_GETFD) < 0);
+    CHECK_INT(fcntl(got[0], F_GETFD), FD_CLOEXEC);
+    CHECK_INT(mt_send_fds(pair[0], "d", 1, NULL, 0, 0), 0);
+    CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, 0), 1);
+    CHECK_INT(got[2], -1);
+    CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, MSG_DONTWAIT), -EAGAIN);
+    CHECK_INT(mt_send_fds(pair[0], "e", 1, sent, MT_FDS_MAX + 1, 0), -EINVAL);
+    (void)close(pair[0]);
+    CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, 0), 0);
+    (void)close(pair[1]);
+    for (int i = 0; i < 3; i++)
+        (void)close(sent[i]);
+    (void)close(got[0]);
+    (void)close(got[1]);
+}
+
 int main(void)
 {
+    test_pass_fds();
     mt_log_init("test-base", MT_LOG_WARNING);
     test_err();
     test_buf();

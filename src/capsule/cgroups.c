@@ -420,6 +420,8 @@ int mt_cgroups_sweep(mt_cgroups *c, const char *place, int64_t deadline_ns)
         return -EIO;
     deadline_ns = MT_MAX(deadline_ns, least);
     if (g) {
+        // A supervisor that died while its run was held: on v1 what is frozen cannot die.
+        (void)mt_cgroup_freeze(g, false);
         (void)mt_cgroup_kill(g, MT_CGROUP_ALL);
         r = mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, deadline_ns);
         if (r < 0)

@@ -24,6 +24,7 @@ typedef enum verdict {
     CLONE,
     SOCKET,
     SOCKETPAIR,
+    SETSOCKOPT,
     IOCTL,
     PERSONALITY,
     SETRLIMIT,
@@ -142,6 +143,20 @@ static void emit_socketpair(program *p)
     ret(p, RET_ERRNO(EAFNOSUPPORT));
 }
 
+// A socket that lingers holds up whoever closes it last, for as long as its peer likes. It can be
+// sent to a process outside, whose next read closes it. So none does, and whoever asks for it is
+// told that it is done: few do, and for them a connection then ends as any other.
+static void emit_setsockopt(program *p)
+{
+    load(p, ARG_LOW(1));
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 1, 0);
+    ret(p, SECCOMP_RET_ALLOW);
+    load(p, ARG_LOW(2));
+    when_equal(p, SO_LINGER);
+    ret(p, RET_ERRNO(0));
+    ret(p, SECCOMP_RET_ALLOW);
+}
+
 // Putting characters into a terminal that somebody else reads; line disciplines, for which the
 // kernel loads modules and which nobody needs on the terminals of programs.
 static void emit_ioctl(program *p)
@@ -234,6 +249,9 @@ static void emit_verdict(program *p, verdict v)
         break;
     case SOCKETPAIR:
         emit_socketpair(p);
+        break;
+    case SETSOCKOPT:
+        emit_setsockopt(p);
         break;
     case IOCTL:
         emit_ioctl(p);

@@ -386,6 +386,7 @@ static void test_form(mt_cgroup_mode mode, const char *name)
     {
         pid_t pid = g ? child_in(g, MT_CGROUP_CMDS, sleeper) : -1;
 
+        CHECK(g && mt_cgroup_freeze(g, true) == 0); // held by somebody who has died
         mt_cgroup_close(g);
         CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
         CHECK(pid < 0 || WTERMSIG(status_of(pid)) == SIGKILL);

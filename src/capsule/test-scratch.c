@@ -136,6 +136,27 @@ static int entries(const char *name)
     return n;
 }
 
+// What is in memory as yet counts, for the run and for the disk.
+static void test_used(mt_scratch *s, int folder_fd)
+{
+    int fd = openat(folder_fd, "upper/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    static char bytes[1 << 20];
+    uint64_t size, before, after;
+
+    mt_scratch_space(s, &size, &before);
+    CHECK(mt_scratch_used(s, "spare-1f-2") < sizeof(bytes));
+    CHECK_INT(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    (void)close(fd);
+    mt_scratch_space(s, &size, &after);
+    CHECK(mt_scratch_used(s, "spare-1f-2") >= sizeof(bytes));
+    CHECK(after + sizeof(bytes) <= before);
+    CHECK_INT(mt_scratch_used(s, "spare-ff-9"), 0);
+    CHECK_INT(mt_scratch_used(s, "../ready"), 0);
+    CHECK_INT(mt_scratch_floor(2ull << 30), 128 << 20);
+    CHECK_INT(mt_scratch_floor(200ull << 30), 1 << 30);
+    CHECK_INT(mt_scratch_floor(0), 0);
+}
+
 static void test_ready(mt_scratch *s)
 {
     _cleanup_close_ int fd = -1;
@@ -157,6 +178,7 @@ static void test_ready(mt_scratch *s)
     CHECK_INT(mt_scratch_make(s, "spare-1f-2", 0, BASE, &fd, &subvolume, NULL), 0);
     CHECK_INT(mt_scratch_limit(s, subvolume, 4 << 20, NULL), 0);
     CHECK_INT(mt_scratch_limit(s, 1 << 20, 4 << 20, NULL), -1);
+    test_used(s, fd);
     CHECK_INT(mt_scratch_drop(s, "spare-1f-2"), 0);
     CHECK_INT(mt_scratch_drop(s, "spare-1f/../x"), -EINVAL);
 }

@@ -104,6 +104,11 @@ static void test_arguments(void)
     CHECK_INT(try_call(SYS_socket, HIGH | 38, 5, 0), EAFNOSUPPORT);
     CHECK_INT(try_call(SYS_socket, AF_PACKET, SOCK_RAW, 0), EAFNOSUPPORT);
     CHECK_INT(try_call(SYS_socketpair, AF_TIPC, SOCK_STREAM, 0), EAFNOSUPPORT);
+    // Nothing lingers, and nobody is told; all else is the kernel's to answer.
+    CHECK_INT(try_call(SYS_setsockopt, 100, SOL_SOCKET, SO_LINGER), 0);
+    CHECK_INT(try_call(SYS_setsockopt, 100, HIGH | SOL_SOCKET, HIGH | SO_LINGER), 0);
+    CHECK_INT(try_call(SYS_setsockopt, 100, SOL_SOCKET, SO_KEEPALIVE), EBADF);
+    CHECK_INT(try_call(SYS_setsockopt, 100, IPPROTO_TCP, SO_LINGER), EBADF);
     CHECK_INT(try_call(SYS_ioctl, 100, TIOCSTI, 0), EPERM);
     CHECK_INT(try_call(SYS_ioctl, 100, HIGH | TIOCSTI, 0), EPERM);
     CHECK_INT(try_call(SYS_ioctl, 100, TIOCLINUX, 0), EPERM);

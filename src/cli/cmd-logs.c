@@ -187,7 +187,7 @@ static void drop_source(logs *l, size_t i)
         l->speaking = NULL;
     source_free(l->sources[i]);
     l->count--;
-    memmove(&l->sources[i], &l->sources[i + 1], (l->count - i) * sizeof(*l->sources));
+    memmove(&l->sources[i], &l->sources[i + 1], (l->count - i) * sizeof(source *));
 }
 
 static source *find_source(logs *l, const char *id)

@@ -70,6 +70,23 @@ static int get_run(cli *c, mt_json **ret, mt_err **err)
     return api_get(c, path, ret, err);
 }
 
+static void print_limits(const mt_json *v)
+{
+    _cleanup_buf_ mt_buf cpus = MT_BUF_INIT(64);
+    _cleanup_free_ char *text = NULL;
+    int64_t pids;
+
+    if (!v || !mt_json_as_int64(mt_json_get(v, "pids"), &pids))
+        return;
+    if (mt_json_given(mt_json_get(v, "cpus")))
+        (void)mt_json_write(mt_json_get(v, "cpus"), &cpus, 0);
+    else
+        (void)mt_buf_adds(&cpus, "all");
+    text = xprintf("memory %s, cpus %s, pids %lld, disk %s", cli_text(v, "memory"),
+                   mt_buf_str(&cpus), (long long)pids, cli_text(v, "disk"));
+    cli_field("limits", text, false);
+}
+
 static void print_run(const mt_json *v)
 {
     const mt_json *limits = mt_json_get(v, "limitsReached"), *labels = mt_json_get(v, "labels");
@@ -85,6 +102,7 @@ static void print_run(const mt_json *v)
     cli_field("details", cli_text(v, "failureDetails"), false);
     for (size_t i = 0; i < mt_json_count(limits); i++)
         cli_field("limit met", cli_limit_words(mt_json_text(mt_json_at(limits, i), "")), false);
+    print_limits(mt_json_get(v, "limits"));
     for (size_t i = 0; i < mt_json_count(labels); i++) {
         _cleanup_free_ char *label = xprintf("%s=%s", mt_json_name_at(labels, i).data,
                                              mt_json_text(mt_json_value_at(labels, i), ""));

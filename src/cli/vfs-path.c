@@ -18,19 +18,24 @@ void vfs_path_done(vfs_path *p)
     *p = (vfs_path){0};
 }
 
-// "/a//./b/" as "/a/b"; NULL where a ".." is in it.
-static char *tidy(const char *path)
+// "/a//./b/../c/" as "/a/c", as the server reads it; NULL where it has more ".." than folders. In a
+// run
+// ".." stays: there a folder may be a link, and what is above it is for the run to say.
+static char *tidy(const char *path, bool of_run)
 {
     char *out = xalloc(strlen(path) + 2), *at = out;
 
     while (*path) {
         size_t n = strcspn(path, "/");
 
-        if (n == 2 && path[0] == '.' && path[1] == '.') {
-            free(out);
-            return NULL;
-        }
-        if (n > 0 && !(n == 1 && path[0] == '.')) {
+        if (!of_run && n == 2 && path[0] == '.' && path[1] == '.') {
+            if (at == out) {
+                free(out);
+                return NULL;
+            }
+            while (*--at != '/')
+                ;
+        } else if (n > 0 && !(n == 1 && path[0] == '.')) {
             *at++ = '/';
             memcpy(at, path, n);
             at += n;
@@ -38,7 +43,8 @@ static char *tidy(const char *path)
         path += n + (path[n] == '/');
     }
     if (at == out)
-        *at = '/';
+        *at++ = '/';
+    *at = 0;
     return out;
 }
 
@@ -66,9 +72,7 @@ static int run_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
     if (colon[1] != '/' && !(home = home_of(c, ret, err)))
         return -1;
     whole = home ? xprintf("%s/%s", home, colon + 1) : xstrdup(colon + 1);
-    ret->path = tidy(whole);
-    if (!ret->path)
-        return cli_usage(c, err, "'%.200s' holds '..': write the path without it", word);
+    ret->path = tidy(whole, true);
     return 0;
 }
 
@@ -97,7 +101,7 @@ int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
         return run_path_parse(c, word, ret, err);
     if (check_user_option(c, err) < 0)
         return -1;
-    path = tidy(name + len);
+    path = tidy(name + len, false);
     if (!vfs_path_is(word))
         return cli_usage(
             c, err,
@@ -108,7 +112,8 @@ int vfs_path_parse(cli *c, const char *word, vfs_path *ret, mt_err **err)
         return cli_usage(c, err, "'%.200s' names no file system: write /vfs/NAME[@NAMESPACE]/PATH",
                          word);
     if (!path)
-        return cli_usage(c, err, "'%.200s' holds '..': write the path without it", word);
+        return cli_usage(c, err, "'%.200s' leaves its file system: it has more '..' than folders",
+                         word);
     if (at)
         c->ns_used = NULL; // the path itself says it
     else if (cli_namespace(c, &ns, err) < 0)

@@ -28,6 +28,7 @@ enum {
 #define NS_PER_MS  1000000LL
 #define SLACK      ((uint64_t)64 << 10) // folders and the like: not worth anybody's life
 #define BLAME      ((uint64_t)8 << 20)  // what makes a file system suspect at the floor
+#define SUSPECT    ((uint64_t)1 << 20)  // and a run
 #define DISK_FLOOR ((uint64_t)2 << 30)
 
 typedef struct mounter {
@@ -67,6 +68,7 @@ struct mt_vfs_watch {
     bool ticking;
     watched *list;
     uint64_t disk_bytes, disk_free;
+    uint64_t calm_free; // when it was not low last, or when somebody was ended for it
     int64_t low_since_ns, low_pause_ns; // a round at the floor has begun; none before
     pthread_mutex_t lock;               // a leaf; guards what follows
     char over[OVER_MAX][MT_ID_TEXT];
@@ -163,6 +165,13 @@ static void say(const mt_vfs_watch *w, const watched *v, char *out, size_t size)
                        mt_size_format((int64_t)v->limit, limit));
 }
 
+static void let_all_go(const mt_vfs_watch *w, const watched *v, const mounter *but)
+{
+    for (const mounter *m = v->mounters; m; m = m->next)
+        if (m != but)
+            w->o.let_go(w->o.data, m->run_id);
+}
+
 static void verdict(mt_vfs_watch *w, watched *v)
 {
     mounter *worst = v->mounters;
@@ -173,8 +182,11 @@ static void verdict(mt_vfs_watch *w, watched *v)
     for (mounter *m = v->mounters; m; m = m->next)
         if (written(m) > written(worst))
             worst = m;
-    if (!worst)
+    // At the floor it may have been uploads.
+    if (!worst || (v->for_disk && worst->answered && written(worst) < SUSPECT)) {
+        let_all_go(w, v, NULL);
         return;
+    }
     say(w, v, text, sizeof(text));
     memcpy(id, worst->run_id, sizeof(id));
     if (w->o.end(w->o.data, id, text)) {
@@ -184,9 +196,7 @@ static void verdict(mt_vfs_watch *w, watched *v)
         v->settle_by_ns = mt_boottime_ns() + SETTLE_MS * NS_PER_MS;
         v->forgiven = v->calm = v->used;
     }
-    for (mounter *m = v->mounters; m; m = m->next)
-        if (m != worst)
-            w->o.let_go(w->o.data, m->run_id);
+    let_all_go(w, v, worst);
 }
 
 static bool all_answered(const watched *v)
@@ -204,7 +214,7 @@ static void judge(mt_vfs_watch *w, watched *v, bool for_disk)
     v->for_disk = for_disk;
     v->judging = true;
     v->judge_by_ns = mt_boottime_ns() + ANSWER_MS * NS_PER_MS;
-    if (v->mounter_count <= 1) {
+    if (v->mounter_count <= 1 && !for_disk) {
         verdict(w, v);
         return;
     }
@@ -283,7 +293,8 @@ static void on_measured(void *data, const mt_vfs_measured *what)
     }
     v->known = true;
     if (!v->mounters) {
-        drop(w, v);
+        if (v->measured_ns >= v->left_ns)
+            drop(w, v);
         return;
     }
     if (v->used > most(v)) {
@@ -292,7 +303,7 @@ static void on_measured(void *data, const mt_vfs_measured *what)
     }
     if (w->disk_free >= mt_disk_floor(w->disk_bytes))
         v->calm = v->used;
-    if (v->mounter_count > 1 && !v->judging)
+    if (!v->judging && !w->low_since_ns)
         for (mounter *m = v->mounters; m; m = m->next)
             w->o.ask(w->o.data, m->run_id, false);
 }
@@ -305,9 +316,10 @@ static bool is_due(const mt_vfs_watch *w, const watched *v, int64_t now)
     if (!v->known || (w->low_since_ns > v->measured_ns && !v->slow))
         return true;
     // Once more when the last run has gone. What it wrote may be masked by what others have
-    // deleted: where it costs little it is measured in any case.
+    // deleted: it is measured in any case, later where that takes long.
     if (!v->mounters)
-        return v->measured_ns < v->left_ns && (gone > 0 || v->took_ns < CHEAP_MS * NS_PER_MS);
+        return v->measured_ns < v->left_ns && (gone > 0 || v->took_ns < CHEAP_MS * NS_PER_MS ||
+                                               age >= v->took_ns * LATER_PER_COST);
     if (age < v->took_ns * AGAIN_PER_COST || v->judging)
         return false;
     if (gone > 0 && (most(v) <= v->used || gone >= (most(v) - v->used) / 2))
@@ -329,7 +341,7 @@ static void measure_next(mt_vfs_watch *w, bool slow, int64_t now)
         if (!v->asked && is_due(w, v, now)) {
             if (!due || v->measured_ns < due->measured_ns)
                 due = v;
-        } else if (!v->mounters && !v->asked) {
+        } else if (!v->mounters && !v->asked && v->measured_ns >= v->left_ns) {
             drop(w, v); // nothing was written since it was measured
         }
     }
@@ -344,7 +356,9 @@ static void measure_next(mt_vfs_watch *w, bool slow, int64_t now)
 static void blame_one(mt_vfs_watch *w, int64_t now)
 {
     watched *worst = NULL;
-    uint64_t grown = MT_MIN(BLAME, mt_disk_floor(w->disk_bytes) / 16);
+    uint64_t fall = w->calm_free > w->disk_free ? w->calm_free - w->disk_free : 0;
+    // Who has no part in it is not ended for it: that would not help.
+    uint64_t grown = MT_MAX(fall / 8, MT_MIN(BLAME, mt_disk_floor(w->disk_bytes) / 16));
 
     for (watched *v = w->list; v; v = v->next) {
         if (v->mounters && v->used > v->calm && v->used - v->calm >= grown) {
@@ -355,6 +369,9 @@ static void blame_one(mt_vfs_watch *w, int64_t now)
     if (worst) {
         judge(w, worst, true);
         w->low_pause_ns = now + LOW_AGAIN_MS * NS_PER_MS;
+        w->calm_free = w->disk_free;
+        for (watched *v = w->list; v; v = v->next)
+            v->calm = v->used;
     } else {
         mt_log_plain(MT_LOG_WARNING, "the disk of the state folder is nearly full, and no file "
                                      "system that a run mounts has grown lately");
@@ -372,6 +389,8 @@ static void look_at_disk(mt_vfs_watch *w, int64_t now)
         return;
     w->disk_bytes = (uint64_t)st.f_blocks * st.f_frsize;
     w->disk_free = (uint64_t)st.f_bavail * st.f_frsize;
+    if (w->disk_free >= mt_disk_floor(w->disk_bytes))
+        w->calm_free = w->disk_free;
     if (w->disk_free >= mt_disk_floor(w->disk_bytes) / 2) {
         w->low_since_ns = 0;
     } else if (!w->low_since_ns) {

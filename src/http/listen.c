@@ -2,6 +2,8 @@
 // Listeners, and accepting.
 #include "http/server-internal.h"
 
+#include "base/fd.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -256,6 +258,7 @@ mt_http_listener *mt_http_listen_fd(mt_http_server *server, int fd, void *tag, m
         mt_close_fd(&fd);
         return NULL;
     }
+    mt_refuse_fds(fd); // where it is a Unix socket
     *l = (mt_http_listener){.server = server, .fd = fd, .tag = tag, .port = port_of(fd)};
     l->retry = mt_timer_new(server->loop, on_retry, l);
     l->io = l->retry ? mt_io_add(server->loop, fd, EPOLLIN, on_accept, l) : NULL;

@@ -71,7 +71,7 @@ size_t mt_http_pending_(const mt_http_x *x)
 void mt_http_answer_reset_(mt_http_x *x)
 {
     x->answering = MT_HTTP_A_NONE;
-    x->head_only = x->chunked = x->minor0 = x->drain_due = false;
+    x->head_only = x->chunked = x->sized = x->minor0 = x->drain_due = false;
     x->drained = NULL;
     mt_close_fd(&x->file);
     x->file_left = 0;
@@ -227,6 +227,19 @@ int mt_http_begin(mt_http_x *x, int status, const mt_http_header_line *headers, 
     return queued(x);
 }
 
+int mt_http_begin_sized(mt_http_x *x, int status, const mt_http_header_line *headers, size_t count,
+                        uint64_t length)
+{
+    int r = length > INT64_MAX ? -EINVAL : begin(x, status, headers, count, (int64_t)length);
+
+    if (r < 0)
+        return r;
+    x->sized = true;
+    x->stream_left = length;
+    x->answering = MT_HTTP_A_STREAM;
+    return queued(x);
+}
+
 int mt_http_write(mt_http_x *x, const void *data, size_t len)
 {
     if (x->answering != MT_HTTP_A_STREAM || x->broken)
@@ -235,6 +248,10 @@ int mt_http_write(mt_http_x *x, const void *data, size_t len)
         return 0;
     if (mt_http_queued(x) + len > x->server->limits.queue_bytes)
         return -ENOBUFS;
+    if (x->sized && len > x->stream_left)
+        return -EMSGSIZE;
+    if (x->sized)
+        x->stream_left -= len;
     if (!mt_http_pending_(x))
         x->sent_ns = mt_boottime_ns();
     if (x->chunked)
@@ -263,6 +280,9 @@ int mt_http_end(mt_http_x *x)
         return -EPIPE;
     if (x->chunked && !x->head_only)
         (void)mt_buf_adds(&x->out, "0\r\n\r\n");
+    // Less than was said: only cutting tells the client.
+    if (x->sized && !x->head_only && x->stream_left)
+        x->broken = true;
     x->answering = MT_HTTP_A_ENDED;
     return queued(x);
 }

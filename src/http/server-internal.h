@@ -85,8 +85,9 @@ struct mt_http_x {
 
     // The answer.
     mt_http_answering_ answering;
-    bool minor0, head_only, chunked;
-    mt_buf out; // from out_off on
+    bool minor0, head_only, chunked, sized;
+    uint64_t stream_left; // of a sized streamed answer
+    mt_buf out;           // from out_off on
     size_t out_off;
     int file; // after out; -1 none
     off_t file_off;

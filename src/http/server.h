@@ -189,6 +189,10 @@ int mt_http_respond_problem(mt_http_x *x, mt_code code, const char *fmt, ...) MT
 
 // A streamed answer: chunked in HTTP/1.1, ended by closing in HTTP/1.0.
 int mt_http_begin(mt_http_x *x, int status, const mt_http_header_line *headers, size_t count);
+// One whose length is known: with Content-Length. More than that is not taken (-EMSGSIZE); ended
+// with less, the connection is cut.
+int mt_http_begin_sized(mt_http_x *x, int status, const mt_http_header_line *headers, size_t count,
+                        uint64_t length);
 // 0, or -ENOBUFS when more than limits.queue_bytes would wait: nothing was taken; wait for
 // on_drained or give up with mt_http_abort(). len 0 does nothing.
 int mt_http_write(mt_http_x *x, const void *data, size_t len);

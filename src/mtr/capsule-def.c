@@ -552,30 +552,39 @@ static int64_t given(int64_t own, int64_t fallback)
     return own ? own : fallback;
 }
 
+void mt_limits_write(mt_jw *w, const mt_mtr_limits *l)
+{
+    mt_jw_begin_object(w);
+    write_size(w, "memory", l->memory_bytes);
+    if (l->cpu_milli <= 0)
+        mt_jw_member_null(w, "cpus");
+    else if (l->cpu_milli % 1000 == 0)
+        mt_jw_member_int(w, "cpus", l->cpu_milli / 1000);
+    else {
+        mt_jw_key(w, "cpus");
+        mt_jw_double(w, (double)l->cpu_milli / 1000.0);
+    }
+    if (l->pids > 0)
+        mt_jw_member_int(w, "pids", l->pids);
+    else
+        mt_jw_member_null(w, "pids");
+    write_size(w, "disk", l->disk_bytes);
+    mt_jw_end_object(w);
+}
+
 static void write_limits(mt_jw *w, const mt_capsule_def *def, const mt_mtr_server *server)
 {
     static const mt_mtr_limits none;
     const mt_mtr_limits *d = server ? &server->defaults : &none;
-    int64_t milli = given(def->limits.cpu_milli, d->cpu_milli);
-    int64_t pids = given(def->limits.pids, d->pids);
+    const mt_mtr_limits limits = {
+        .memory_bytes = given(def->limits.memory_bytes, d->memory_bytes),
+        .cpu_milli = given(def->limits.cpu_milli, d->cpu_milli),
+        .pids = given(def->limits.pids, d->pids),
+        .disk_bytes = given(def->limits.disk_bytes, d->disk_bytes),
+    };
 
     mt_jw_key(w, "limits");
-    mt_jw_begin_object(w);
-    write_size(w, "memory", given(def->limits.memory_bytes, d->memory_bytes));
-    if (milli <= 0)
-        mt_jw_member_null(w, "cpus");
-    else if (milli % 1000 == 0)
-        mt_jw_member_int(w, "cpus", milli / 1000);
-    else {
-        mt_jw_key(w, "cpus");
-        mt_jw_double(w, (double)milli / 1000.0);
-    }
-    if (pids > 0)
-        mt_jw_member_int(w, "pids", pids);
-    else
-        mt_jw_member_null(w, "pids");
-    write_size(w, "disk", given(def->limits.disk_bytes, d->disk_bytes));
-    mt_jw_end_object(w);
+    mt_limits_write(w, &limits);
 }
 
 static void write_texts(mt_jw *w, const mt_capsule_def *def)

@@ -74,6 +74,8 @@ int mt_capsule_def_read(const char *json, size_t len, mt_capsule_def *ret, mt_er
 int mt_capsule_def_add(mt_capsule_def *def, const mt_json *request, const mt_mtr_server *server,
                        mt_err **err);
 
+// limits as JSON has them everywhere; 0 is null.
+void mt_limits_write(mt_jw *w, const mt_mtr_limits *limits);
 // Canonical JSON again, with the server's defaults filled in for what is still open (server may be
 // NULL: they stay null). The plan of ?dryRun and GET …/capsules/{name} show this.
 int mt_capsule_def_write(const mt_capsule_def *def, const mt_mtr_server *server, mt_buf *out);

@@ -3,6 +3,7 @@
 #include "net/net.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,21 +83,9 @@ bool capsule_may_ask(capsule *c)
 // 1, 0 when there is none now, -1 at the end.
 static int receive(mt_net_message *m, int fds[FDS])
 {
-    char control[CMSG_SPACE(FDS * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec data = {m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(MT_NET_CONTROL_FD, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+    ssize_t n = mt_receive_fds(MT_NET_CONTROL_FD, m, sizeof(*m), fds, FDS, MSG_DONTWAIT);
 
-    memset(fds, -1, FDS * sizeof(int));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(c), MT_MIN(c->cmsg_len - CMSG_LEN(0), FDS * sizeof(int)));
-    return n == (ssize_t)sizeof(*m) ? 1 : -1;
+    return n == -EAGAIN ? 0 : n == (ssize_t)sizeof(*m) ? 1 : -1;
 }
 
 void net_on_control(mt_io *io, uint32_t events, void *data)

@@ -87,22 +87,7 @@ static void read_resolvers(mt_net_message *m)
 
 static int tell(gateway_holder *g, const mt_net_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(3 * sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec data = {(void *)(uintptr_t)m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data, .msg_iovlen = 1};
-
-    if (count) {
-        struct cmsghdr *c;
-
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-    }
-    return sendmsg(g->dns_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return mt_send_fds(g->dns_fd, m, sizeof(*m), fds, count, MSG_DONTWAIT);
 }
 
 // All that it has not been told yet; what finds no room follows when there is some.

@@ -28,40 +28,15 @@ enum {
 
 int gateway_send(int fd, const gateway_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec data = {(void *)(uintptr_t)m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data, .msg_iovlen = 1};
-
-    if (count) {
-        struct cmsghdr *c;
-
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-    }
-    return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return mt_send_fds(fd, m, sizeof(*m), fds, count, MSG_DONTWAIT);
 }
 
 int gateway_receive(int fd, gateway_message *m, int fds[2])
 {
-    char control[CMSG_SPACE(2 * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec data = {m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &data,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+    ssize_t n = mt_receive_fds(fd, m, sizeof(*m), fds, 2, MSG_DONTWAIT);
 
-    fds[0] = fds[1] = -1;
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(c), MT_MIN(c->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
+        return n == -EAGAIN ? 0 : (int)n;
     m->sentence[sizeof(m->sentence) - 1] = m->notice[sizeof(m->notice) - 1] = '\0';
     if (n == (ssize_t)sizeof(*m) && m->protocol == GATEWAY_PROTOCOL)
         return 1;
@@ -183,6 +158,11 @@ static int enter_new(gateway_holder *g)
     netns_set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
     netns_set("/proc/sys/net/ipv4/conf/all/send_redirects", "0");
     netns_set("/proc/sys/net/ipv4/conf/default/send_redirects", "0");
+    netns_set("/proc/sys/net/ipv4/conf/all/accept_redirects", "0");
+    netns_set("/proc/sys/net/ipv4/conf/all/accept_source_route", "0");
+    // The host may have told new namespaces to be without.
+    netns_set("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
+    netns_set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");
     // One who asks for shut addresses again and again is still answered each time.
     netns_set("/proc/sys/net/ipv4/icmp_ratelimit", "0");
     netns_set("/proc/sys/net/ipv6/icmp/ratelimit", "0");
@@ -207,7 +187,7 @@ static void set_memory(gateway_holder *g)
         return;
     netns_set("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "5");
     netns_set("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_fin_wait", "30");
-    netns_set("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established", "86400");
+    netns_set("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established", "7440");
     if (setns(g->host_fd, CLONE_NEWNET) < 0)
         _exit(1);
 }
@@ -249,33 +229,29 @@ static void on_life(mt_io *io, uint32_t events, void *data)
     leave_if_idle(g);
 }
 
-static int make_in_free_slot(gateway_holder *g, space *s, int *ret_netns, int *ret_life)
+// The next slot that no veth has, not even one whose capsule has just ended, or one that has been
+// there since before this holder.
+static bool next_slot(gateway_holder *g)
 {
-    int r = -EEXIST;
-
-    for (int i = 0; i < 64 && r == -EEXIST; i++) {
+    for (uint32_t i = GATEWAY_SLOT_FIRST; i <= GATEWAY_SLOT_LAST; i++) {
         g->slot = g->slot >= GATEWAY_SLOT_LAST ? GATEWAY_SLOT_FIRST : g->slot + 1;
-        s->slot = g->slot;
-        r = space_make(g, s, ret_netns, ret_life);
-        if (r < 0) {
-            mt_close_fd(&s->udp_fd);
-            mt_close_fd(&s->tcp_fd);
-        }
+        if (!nl_has_link(g->netns_nl, (int)(g->slot + GATEWAY_INDEX)))
+            return true;
     }
-    return r;
+    return false;
 }
 
 static int add_space(gateway_holder *g)
 {
-    space *s = g->space_count < GATEWAY_SPACES_MAX ? calloc(1, sizeof(*s)) : NULL;
+    bool room = g->space_count < GATEWAY_SPACES_MAX && next_slot(g);
+    space *s = room ? calloc(1, sizeof(*s)) : NULL;
     gateway_message m = {.protocol = GATEWAY_PROTOCOL, .kind = GATEWAY_SPACE};
     int fds[2] = {-1, -1}, r;
 
     if (!s)
         return -ENOSPC;
-    s->g = g;
-    s->life_fd = s->udp_fd = s->tcp_fd = -1;
-    r = make_in_free_slot(g, s, &fds[0], &fds[1]);
+    *s = (space){.g = g, .slot = g->slot, .life_fd = -1, .udp_fd = -1, .tcp_fd = -1};
+    r = space_make(g, s, &fds[0], &fds[1]);
     if (r == 0) {
         s->io = mt_io_add(g->loop, s->life_fd, 0, on_life, s); // its end is told in any case
         r = s->io ? gateway_send(g->conn_fd, &m, fds, 2) : -ENOMEM;
@@ -475,7 +451,9 @@ void gateway_hold(const gateway_parts *parts)
                           .netns_nl = -1,
                           .uplink_log_fd = -1,
                           .dns_fd = -1};
-    g->slot = GATEWAY_SLOT_FIRST + (uint32_t)(mt_now_us() % (GATEWAY_SLOT_LAST / 2));
+    // Anywhere: a holder before this one may have given the first ones away just now.
+    g->slot =
+        GATEWAY_SLOT_FIRST + (uint32_t)(mt_now_us() % (GATEWAY_SLOT_LAST - GATEWAY_SLOT_FIRST));
     r = begin(g);
     if (r == 0) {
         load_rules(g);

@@ -10,14 +10,16 @@
 #define GATEWAY_VETH   "mtc"
 #define GATEWAY_TABLE  "maitento"
 
-// The capsules' own addresses: 100.64.0.1 and fd4d:6169:7465::1 are the gateway's, the slot is
-// added to the network. None of them is seen outside the gateway.
-#define GATEWAY_NET4     0x64400000u
-#define GATEWAY_NET4_TXT "100.64.0.0/10"
+// The capsules' own addresses: 100.126.0.1 and fd4d:6169:7465::1 are the gateway's, the slot is
+// added to the network. None of them is seen outside the gateway. They are of the range that
+// carriers use, as no service is there, and of a part of it that a carrier's own gateway is not
+// likely to be in.
+#define GATEWAY_NET4     0x647e0000u
+#define GATEWAY_NET4_TXT "100.126.0.0/15"
 #define GATEWAY_NET6_TXT "fd4d:6169:7465::/64"
 enum {
     GATEWAY_SLOT_FIRST = 16,
-    GATEWAY_SLOT_LAST = (1 << 22) - 16,
+    GATEWAY_SLOT_LAST = (1 << 17) - 16,
     GATEWAY_INDEX = 1000,       // slot + this: the number of the gateway's end
     GATEWAY_SPACES_MAX = 16384, // alive at a time
 };

@@ -180,6 +180,7 @@ static int make_all(gateway_holder *g, space *s)
 
     fill_addresses(&a, s->slot);
     // Nothing is advertised on this wire, and no address of it is made up.
+    netns_set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");
     netns_set("/proc/sys/net/ipv6/conf/default/accept_ra", "0");
     netns_set("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
     if (r == 0)

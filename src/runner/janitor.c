@@ -6,6 +6,7 @@
 #include "runner/runner.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "capsule/place.h"
 
 #include <errno.h>
@@ -57,22 +58,7 @@ struct janitor {
 
 static void answer_with(int fd, const answer *a, int pass_fd)
 {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)a, .iov_len = sizeof(*a)};
-    struct msghdr m = {.msg_iov = &data, .msg_iovlen = 1};
-
-    if (pass_fd >= 0) {
-        struct cmsghdr *c;
-
-        m.msg_control = control;
-        m.msg_controllen = sizeof(control);
-        c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
-    }
-    if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+    if (mt_send_fds(fd, a, sizeof(*a), &pass_fd, pass_fd >= 0, 0) < 0)
         _exit(1); // the runner is gone
 }
 
@@ -254,22 +240,9 @@ static int tell(janitor *j, const job *what)
 // One answer and, with it, maybe an fd. 1, 0 when there is none now, negative at the end.
 static int receive(janitor *j, answer *a, int *ret_fd)
 {
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec data = {.iov_base = a, .iov_len = sizeof(*a)};
-    struct msghdr m = {.msg_iov = &data,
-                       .msg_iovlen = 1,
-                       .msg_control = control,
-                       .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(j->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c;
+    ssize_t n = mt_receive_fds(j->fd, a, sizeof(*a), ret_fd, 1, MSG_DONTWAIT);
 
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    c = CMSG_FIRSTHDR(&m);
-    *ret_fd = -1;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-    return n == sizeof(*a) ? 1 : -EPIPE;
+    return n == -EAGAIN ? 0 : n == (ssize_t)sizeof(*a) ? 1 : -EPIPE;
 }
 
 static void take_netns(runner *r, const answer *a, int fd)

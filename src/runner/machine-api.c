@@ -58,6 +58,7 @@ static int listen_in(int folder_fd, int *ret_fd)
     const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "api.sock"};
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+    mt_refuse_fds(fd);
     if (fd < 0 || fchdir(folder_fd) < 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
         fchmodat(folder_fd, "api.sock", 0600, 0) < 0 ||

@@ -18,6 +18,7 @@
 enum {
     LOCK_MS = 5000,
     LOOK_AGAIN_MS = 5000,
+    HELPERS_MS = 2000,
     EXIT_USAGE = 2,
     FDS_WANTED = 65536, // a dozen for each run
 };
@@ -461,6 +462,7 @@ static int begin(runner *r, mt_err **err)
     runner_probe(r);
     if (janitor_start(r, err) < 0 || gateway_start(r, err) < 0 || runs_adopt(r, err) < 0)
         return -1;
+    r->adopted = true;
     spares_sweep(r);
     layers_adopt(r);
     scratch_watch(r);
@@ -489,16 +491,20 @@ static void end(runner *r)
     int *fds[] = {&r->helpers_fd, &r->runs_fd,    &r->images_fd, &r->vfs_fd,         &r->dev_fd,
                   &r->init_fd,    &r->mt_fd,      &r->null_fd,   &r->ids_fd,         &r->listen_fd,
                   &r->signal_fd,  &r->session_fd, &r->net_fd,    &r->host_mounts_fd, &r->layers_fd};
-    bool idle;
+    bool none, idle;
 
     server_close_all(r);
     janitor_free(r->janitor);
     spares_end(r);
-    idle = !r->runs;
+    none = !r->runs;
+    idle = none && r->adopted; // one that has not looked does not know
     gateway_free(r, idle);
     while (r->runs)
         runs_remove(r->runs);
-    if (idle && r->cgroups)
+    // Helpers that are just leaving: a group that is not empty cannot be removed.
+    if (idle)
+        (void)mt_cgroups_kill_helpers(r->cgroups, mt_boottime_ns() + HELPERS_MS * 1000000LL);
+    if (none && r->cgroups)
         mt_cgroups_remove_parent(r->cgroups);
     mt_cgroups_close(r->cgroups);
     mt_scratch_close(r->scratch);

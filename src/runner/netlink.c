@@ -189,6 +189,23 @@ int nl_route_to(int fd, int family, const void *address)
     return index;
 }
 
+bool nl_has_link(int fd, int index)
+{
+    struct ifinfomsg head = {.ifi_index = index};
+    _Alignas(8) char reply[8192];
+    const struct nlmsghdr *h = (void *)reply;
+    nl_batch b;
+    ssize_t n;
+
+    nl_init(&b);
+    nl_begin(&b, RTM_GETLINK, 0, &head, sizeof(head));
+    b.last_->nlmsg_flags = NLM_F_REQUEST; // the link is the acknowledgement
+    if (send(fd, b.data_, b.len_, MSG_NOSIGNAL) < 0)
+        return true;
+    n = receive(fd, reply, sizeof(reply));
+    return n < 0 || !NLMSG_OK(h, (size_t)n) || h->nlmsg_type != NLMSG_ERROR;
+}
+
 static void take_address(const struct nlmsghdr *h, nl_address_fn *fn, void *data)
 {
     const struct ifaddrmsg *m = NLMSG_DATA(h);

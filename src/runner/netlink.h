@@ -37,6 +37,7 @@ int nl_send(int fd, nl_batch *b);
 
 // The index of the interface that packets to the address (4 or 16 bytes) leave by; 0: no route.
 int nl_route_to(int fd, int family, const void *address);
+bool nl_has_link(int fd, int index);
 // Calls fn for each address of each interface. 0 or -errno.
 typedef void nl_address_fn(int family, const void *address, void *data);
 int nl_addresses(int fd, nl_address_fn *fn, void *data);

@@ -128,6 +128,7 @@ struct runner {
     unsigned netns_count;
     unsigned netns_asked;
     run *runs;
+    bool adopted; // runs are all that there are
     unsigned live_runs;
     int listen_fd;
     int signal_fd;

@@ -102,6 +102,14 @@ int sup_ask(supervisor *s, int group, const mt_init_request *req, const int *fds
     return 0;
 }
 
+static void nudge(supervisor *s, int group)
+{
+    if (++s->asks.looks < LOOKS)
+        (void)mt_cgroup_signal(s->res->cgroup, group, SIGCONT);
+    else
+        (void)mt_cgroup_kill(s->res->cgroup, group);
+}
+
 // mt-init waits for its child to execute. That child is its user's from a moment before, and may be
 // stopped by others of that user's: then mt-init, and all who wait for it, would wait for ever.
 static void on_look(mt_timer *timer, void *data)
@@ -112,10 +120,8 @@ static void on_look(mt_timer *timer, void *data)
     if (s->state >= SUP_ENDING || a->count == 0)
         return;
     (void)send_held(s);
-    if (++a->looks < LOOKS)
-        (void)mt_cgroup_signal(s->res->cgroup, a->waiting[0].group, SIGCONT);
-    else
-        (void)mt_cgroup_kill(s->res->cgroup, a->waiting[0].group);
+    if (!s->held) // else it stands still with the whole run, which is not its own time
+        nudge(s, a->waiting[0].group);
     mt_timer_in_ms(timer, LOOK_MS);
 }
 

@@ -290,9 +290,7 @@ static int usage(sup_client *c)
     mt_cgroup_memory m;
 
     (void)mt_cgroup_memory_get(c->s->res->cgroup, &m);
-    return mt_put_usage(&c->out,
-                        &(mt_usage){.file_bytes = m.cache > m.shmem ? m.cache - m.shmem : 0,
-                                    .dirty_bytes = m.dirty});
+    return mt_put_usage(&c->out, &(mt_usage){.file_bytes = m.cache, .dirty_bytes = m.dirty});
 }
 
 static int hold(sup_client *c, const mt_frame *f)

@@ -66,6 +66,7 @@ static const unsigned short ALLOWED[] = {
     // its clients and mt-init
     SYS_accept4,
     SYS_socketpair, // for sessions: an end for each side
+    SYS_setsockopt,
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_sendto,

@@ -479,6 +479,77 @@ static void test_terminate(void)
     }
 }
 
+static off_t size_of(const char *name)
+{
+    char path[512];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", data_path, name);
+    return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+static bool grows(const char *name, int wait_ms)
+{
+    off_t before = size_of(name);
+
+    for (int i = 0; i < wait_ms / 10 && size_of(name) == before; i++)
+        (void)usleep(10000);
+    return size_of(name) > before;
+}
+
+// Asks for a hold, on a connection that is then the caller's; the answer says what was written.
+static int hold(const bed_run *run)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(256);
+    char answer[256];
+    mt_usage usage;
+    mt_frame f;
+    int fd = bed_connect(run);
+    ssize_t n;
+
+    (void)mt_put_hold(&b, true);
+    CHECK_INT(send(fd, b.data, b.len, MSG_NOSIGNAL), b.len);
+    n = recv(fd, answer, sizeof(answer), 0);
+    CHECK(n > 0 && mt_frame_parse(answer, (size_t)n, sizeof(answer), &f) == n &&
+          f.type == MT_FRAME_USAGE && mt_get_usage(&f, &usage) == 0);
+    (void)usleep(50000); // v1 freezes a moment later
+    return fd;
+}
+
+// Commands stand still as long as somebody holds them, and a held run ends.
+static void test_hold(void)
+{
+    mt_plan_command c = CMD("while :; do echo x >> /mnt/data/ticks; sleep 0.01; done");
+    mt_plan plan = plan_of(&c, 1, false);
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(256);
+    bed_result r;
+    bed_run run;
+    int fd;
+
+    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
+    CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
+    CHECK(grows("ticks", 5000));
+    fd = hold(&run);
+    CHECK(!grows("ticks", 300));
+    mt_close_fd(&fd); // its holder is gone
+    CHECK(grows("ticks", 5000));
+    fd = hold(&run);
+    CHECK(!grows("ticks", 300));
+    CHECK(grows("ticks", 15000)); // nobody is held for ever
+    mt_close_fd(&fd);
+    fd = hold(&run);
+    (void)mt_put_disk_full(&b, "the disk is full");
+    CHECK_INT(send(fd, b.data, b.len, MSG_NOSIGNAL), b.len);
+    bed_finish(&run, 8000, &r);
+    mt_close_fd(&fd);
+    CHECK_INT(r.end.status, MT_RUN_ERROR);
+    CHECK_INT(r.end.reason, MT_END_DISK_FULL);
+    CHECK(r.end.limits_reached & MT_LIMIT_DISK);
+    CHECK_STR(r.details, "the disk is full");
+    CHECK(r.swept);
+    (void)output_of("ticks");
+}
+
 // recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
 static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
 {
@@ -992,15 +1063,15 @@ static void test_secrets_layer(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_finished,     test_identity,       test_other_user,    test_arguments,
-        test_long_text,    test_many_arguments, test_stdin,         test_failures,
-        test_tail,         test_timeout,        test_memory,        test_pids,
-        test_background,   test_reaping,        test_deadline,      test_terminate,
-        test_attach,       test_hasty_client,   test_bad_clients,   test_supervisor_killed,
-        test_isolation,    test_network,        test_files,         test_bad_users,
-        test_layers,       test_spoilt_files,   test_late_output,   test_privileges,
-        test_tmpfs,        test_killed_init,    test_late_client,   test_many_at_once,
-        test_secret_files, test_secrets,        test_secrets_layer,
+        test_finished,   test_identity,       test_other_user,  test_arguments,
+        test_long_text,  test_many_arguments, test_stdin,       test_failures,
+        test_tail,       test_timeout,        test_memory,      test_pids,
+        test_background, test_reaping,        test_deadline,    test_terminate,
+        test_attach,     test_hasty_client,   test_bad_clients, test_supervisor_killed,
+        test_isolation,  test_network,        test_files,       test_bad_users,
+        test_layers,     test_spoilt_files,   test_late_output, test_privileges,
+        test_tmpfs,      test_killed_init,    test_late_client, test_many_at_once,
+        test_hold,       test_secret_files,   test_secrets,     test_secrets_layer,
     };
     const char *why;
 

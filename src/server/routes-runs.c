@@ -69,14 +69,35 @@ static void write_run_members(mt_jw *w, const mt_run *run)
     mt_jw_double(w, (double)(until - run->date_created) / 1e6);
 }
 
-static int reply_run(mt_reply *reply, int status, const mt_run *run, const mt_buf *story,
-                     mt_err **err)
+// Those that it has, by its definition and this server's options and machine; none where that
+// cannot be told any more.
+static void write_limits(const mt_api *api, mt_jw *w, const mt_run *run)
+{
+    _cleanup_capsule_def_ mt_capsule_def def = MT_CAPSULE_DEF_INIT;
+    mt_plan_limits limits;
+    mt_mtr_limits shown;
+
+    if (mt_run_definition(run, &api->limits, &def, NULL) < 0)
+        return;
+    limits = mt_run_limits(&def, &api->limits);
+    (void)mt_runs_fit(api->runs, &def, &limits, NULL);
+    shown = (mt_mtr_limits){.memory_bytes = (int64_t)limits.memory_bytes,
+                            .cpu_milli = limits.cpu_milli,
+                            .pids = limits.pids,
+                            .disk_bytes = (int64_t)limits.disk_bytes};
+    mt_jw_key(w, "limits");
+    mt_limits_write(w, &shown);
+}
+
+static int reply_run(const mt_request *req, mt_reply *reply, int status, const mt_run *run,
+                     const mt_buf *story, mt_err **err)
 {
     mt_jw w;
 
     mt_jw_init(&w, &reply->body, 0);
     mt_jw_begin_object(&w);
     write_run_members(&w, run);
+    write_limits(req->api, &w, run);
     if (story) {
         mt_jw_key(&w, "story");
         mt_jw_raw(&w, (mt_str){mt_buf_str(story), story->len});
@@ -369,7 +390,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
     } else {
         if (with_story)
             with_story = mt_run_story(req->api->runs_dirfd, run.id, (uint64_t)after, &story) == 0;
-        r = reply_run(reply, status, &run, with_story ? &story : NULL, err);
+        r = reply_run(req, reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);
     return r;
@@ -410,7 +431,7 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
         return -1;
     req->started_status = r == 1 ? 200 : 201;
     if (req->waited_out || has_ended(&run))
-        r = reply_run(reply, req->started_status, &run, NULL, err);
+        r = reply_run(req, reply, req->started_status, &run, NULL, err);
     else if (!(req->started = mt_arena_strdup(req->arena, run.id)))
         r = mt_fail_oom(err);
     else
@@ -499,7 +520,7 @@ static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
         r = ask_to_stop(req, &run, err);
     if (r >= 0)
         r = !has_ended(&run) && !req->waited_out ? mt_reply_not_yet(reply)
-                                                 : reply_run(reply, 200, &run, NULL, err);
+                                                 : reply_run(req, reply, 200, &run, NULL, err);
     mt_run_done(&run);
     return r;
 }
@@ -551,7 +572,8 @@ static int extend_run(mt_request *req, mt_reply *reply, mt_err **err)
     r = mt_runs_extend(req->api->runs, &run, ms, err);
     if (r < 0 || mt_store_run_get(req->api->store, &req->user, run.id, &extended, err) < 0)
         return -1;
-    return r == 1 ? run_has_ended(&extended, err) : reply_run(reply, 200, &extended, NULL, err);
+    return r == 1 ? run_has_ended(&extended, err)
+                  : reply_run(req, reply, 200, &extended, NULL, err);
 }
 
 const mt_route mt_routes_runs[] = {

@@ -138,7 +138,10 @@ static int begin_content(files *f, const mt_vfs_entry *e, const mt_range *part, 
     (void)snprintf(range, sizeof(range), "bytes %llu-%llu/%llu", (unsigned long long)part->from,
                    (unsigned long long)(part->from + part->length - 1),
                    (unsigned long long)e->size);
-    return mt_http_begin(f->x, part->partial ? 206 : 200, headers, MT_ARRAY_SIZE(headers));
+    if (e->size == 0)
+        return mt_http_begin(f->x, 200, headers, MT_ARRAY_SIZE(headers));
+    return mt_http_begin_sized(f->x, part->partial ? 206 : 200, headers, MT_ARRAY_SIZE(headers),
+                               part->length);
 }
 
 static void not_modified(files *f, const char *etag)
@@ -310,7 +313,7 @@ static void on_entry(files *f, const mt_session_frame *frame)
     bool is_list = f->q.request.op == MT_SESSION_LIST;
 
     if (mt_session_get_entry(frame, &e) < 0 || f->q.request.op == MT_SESSION_DELETE ||
-        f->count >= (is_list ? f->q.request.limit : 1u)) {
+        f->has_entry || f->count >= (is_list ? f->q.request.limit : 1u)) {
         out_of_rules(f);
         return;
     }
@@ -393,6 +396,17 @@ static void on_failed(files *f, const mt_session_frame *frame)
 
 // ---- the conversation ----
 
+static void on_go(files *f)
+{
+    if (f->q.request.op != MT_SESSION_WRITE || f->writing) {
+        out_of_rules(f);
+        return;
+    }
+    let_in(f);
+    if (f->whole)
+        content_whole(f);
+}
+
 static void on_frame(const mt_session_frame *frame, void *data)
 {
     files *f = data;
@@ -415,12 +429,8 @@ static void on_frame(const mt_session_frame *frame, void *data)
         on_failed(f, frame);
         break;
     case MT_SESSION_GO:
-        if (f->q.request.op == MT_SESSION_WRITE && !f->writing) {
-            let_in(f);
-            if (f->whole)
-                content_whole(f);
-            break;
-        } // fall through
+        on_go(f);
+        break;
     default:
         out_of_rules(f);
     }

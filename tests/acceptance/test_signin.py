@@ -615,3 +615,48 @@ def test_a68_mt_inside_is_the_hosts_own_and_nobody_writes_it(ada, home, runs):
         inside(ada, run, "! rm -f /usr/local/bin/mt && ! mv /usr/local/bin/mt /tmp/", user)
     again = runs(ada, home, name="again")
     assert inside(ada, again, "sha256sum < /usr/local/bin/mt").split()[0] == digest
+
+
+# ---- descriptors that clients send along ----
+
+# A connection whose closing takes as long as its peer likes: with data that nobody takes, and SO_LINGER.
+LINGERER = r'''
+import socket, struct, time
+listener = socket.socket(); listener.bind(("127.0.0.1", 0)); listener.listen(1)
+s = socket.socket(); s.connect(listener.getsockname())
+peer, _ = listener.accept()
+s.setblocking(False)
+try:
+    while True: s.send(b"x" * 65536)
+except BlockingIOError:
+    pass
+try:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    s.setblocking(True)
+    api = socket.socket(socket.AF_UNIX); api.connect("/run/maitento/api.sock")
+    # Answered later, so what follows is read later: when this end is closed already.
+    api.sendall(b"GET /v1/capsule-runs/%s?wait=3 HTTP/1.1\r\nHost: x\r\n\r\n")
+    socket.send_fds(api, [b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n"], [s.fileno()])
+    s.close()
+    print("sent", flush=True)
+    time.sleep(20) # as long as its peer is there
+except PermissionError:
+    print("refused")
+'''
+
+
+@pytest.mark.parametrize("user", ["maitento", "root"])
+def test_a71_a_descriptor_sent_along_holds_up_nobody(server, ada, home, runs, user):
+    """What a client passes with its bytes is closed by who reads them: that must not take long."""
+    run = runs(ada, home)
+    command = send(ada, run, "exec python3 -c '%s'" % (LINGERER % run["id"]).replace("'", '"'), user)
+    longest = 0
+    while True:
+        began = time.monotonic()
+        done = ada.call("GET", f"/v1/capsule-runs/{run['id']}/commands/{command['id']}")
+        longest = max(longest, time.monotonic() - began)
+        if done["dateEnded"]:
+            break
+        time.sleep(0.05)
+    assert done["outputStandard"] in ("sent\n", "refused\n"), done
+    assert longest < 10, "a descriptor that is closed by the server holds it up"

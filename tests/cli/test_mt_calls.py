@@ -22,7 +22,7 @@ from paper import MT, vfs
     (["cp", "a", "b"], "both local"),
     (["ls", "relative"], "/vfs/NAME[@NAMESPACE]/PATH"),
     (["ls", "/vfs/UPPER/x"], "names no file system"),
-    (["cat", "/vfs/data/../x"], "holds '..'"),
+    (["cat", "/vfs/data/../x"], "leaves its file system"),
     (["capsule-start", "report", "--max-duration", "0"], "no duration above zero"),
     (["capsule-start", "report", "--env", "X"], "--env is NAME=VALUE"),
     (["capsule-start", "report", "--wait", "--no-wait"], "exclude each other"),

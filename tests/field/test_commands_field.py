@@ -541,6 +541,21 @@ def test_o18_the_way_is_cut_while_the_client_waits(server, relay, bench, run):
     assert run(f"cat /tmp/o18.{n}").output_standard == "ran\nran\n"
 
 
+def test_o18_the_way_is_cut_while_mt_waits_for_a_start(server, relay, api, ns):
+    environment = {**os.environ, **server.environment(), "MAITENTO_URL": relay.url, "MAITENTO_NAMESPACE": ns}
+    for name, code in (("good", 0), ("bad", 1)):
+        api.capsule(ns, [{"command": f"sleep 4; echo why >&2; exit {code}"}], name=name, autoTerminate=True)
+        with subprocess.Popen([mtserver.program("mt"), "capsule-start", name], env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as p:
+            time.sleep(1)
+            relay.cut(4)
+            out, err = p.communicate(timeout=60)
+        assert p.returncode == code and re.fullmatch(r"[0-9a-f-]{36}\n", out), (p.returncode, out, err)
+        runs = api.call("GET", f"/v1/capsule-runs?namespace={ns}")["items"]
+        assert [r["id"] for r in runs if r["capsule"] == name] == [out.strip()], "started once"
+        assert code == 0 or "why" in err
+
+
 def test_o18_the_server_is_killed_while_both_wait():
     with mtserver.Server(image="slim") as own:
         environment = {**os.environ, **own.environment(), "MAITENTO_URL": f"unix:{own.socket}"}

@@ -83,6 +83,15 @@ def test_language_runtimes_see_the_limits(api, ns):
     api.terminate(run)
 
 
+def test_a_run_tells_its_limits(api, ns):
+    run = stay(api, ns, limits={"memory": "300MiB", "cpus": 0.5, "pids": 99})
+    assert run["limits"] == {"memory": "300MiB", "cpus": 0.5, "pids": 99, "disk": "256MiB"}, run
+    api.terminate(run)
+    run = stay(api, ns)
+    assert run["limits"] == {"memory": "2GiB", "cpus": None, "pids": 512, "disk": "256MiB"}, run
+    api.terminate(run)
+
+
 def test_nobody_inside_changes_what_is_shown(api, ns):
     run = stay(api, ns)
     for path in ("/proc/meminfo", "/sys/devices/system/cpu/online"):

@@ -166,7 +166,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     out["own"] = s.getsockname()[0]
 ''')["own"]
     a, b, c, d = map(int, address.split("."))
-    return (b - 64) << 16 | c << 8 | d
+    return (b - 126) << 16 | c << 8 | d
 
 
 # ---- what a host lacks ----

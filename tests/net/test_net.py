@@ -11,7 +11,8 @@ from machine import Machine, gateway, lab, machine, server  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
-SHUT = [PRIVATE4, METADATA, HOST4, OTHER4, "10.255.255.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200",
+SHUT = [PRIVATE4, METADATA, HOST4, OTHER4, "10.255.255.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.126.0.1", "100.126.0.17",
+        "100.100.100.200",
         "168.63.129.16", "224.0.0.1", "255.255.255.255", "0.0.0.0", PRIVATE6, HOST6, OTHER6, "fe80::1%eth0",
         "::ffff:10.9.9.9", "64:ff9b::10.9.9.9", "fd4d:6169:7465::1", "ff02::1%eth0", "2002:a09:909::1"]
 # 0.0.0.0 is the capsule itself, to the kernel; a broadcast and a multicast address take no TCP at all.
@@ -162,6 +163,7 @@ def ask(name, kind=1, flags=0x100, opt=b"", tcp=False, more=b""):
         s.send(q)
         return s.recv(70000)
 
+ONE = struct.pack("!6H", 0x4242, 0x100, 1, 0, 0, 0) + b"\4four\4test\0\0\1\0\1"
 OPT = b"\0\0\x29\x10\0\0\0\0\0\0\0"
 def look(m):
     ident, flags, _, answers, _, more = struct.unpack("!6H", m[:12])
@@ -180,10 +182,17 @@ shut = ask("rebind.test", opt=OPT)
 out["shut"] = look(shut)
 out["why"] = list(shut[-6:])
 out["transfer"] = look(ask("four.test", kind=252))
+with socket.create_connection(("127.0.0.53", 53), 10) as s:  # one after the other, and in pieces
+    for piece in (b"\\0", b"\\x1b", ONE[:5], ONE[5:] + b"\\0\\x1b" + ONE, b"\\0\\x1b" + ONE[:20], ONE[20:]):
+        s.sendall(piece)
+        time.sleep(0.02)
+    f = s.makefile("rb")
+    out["pieces"] = [look(f.read(struct.unpack("!H", f.read(2))[0])) for _ in range(3)]
 out["silent"] = look(ask("silent.test"))
 ''', seconds=60)
     assert found["plain"] == {"id": 0x4242, "rcode": 0, "cut": False, "answers": 1, "more": 0, "len": 43}
     assert found["opt"]["more"] == 1 and found["tcp"] == found["plain"]
+    assert found["pieces"] == [found["plain"]] * 3
     assert found["large"]["cut"] and found["large"]["answers"] == 0
     assert found["large by tcp"]["answers"] == 199 and not found["large by tcp"]["cut"]
     assert found["shut"]["answers"] == 0 and found["shut"]["rcode"] == 0 and found["why"] == [0, 15, 0, 2, 0, 17]
@@ -298,7 +307,7 @@ else:
 
 
 @pytest.mark.parametrize("target,sources", [
-    (PUBLIC4, ["100.64.0.1", "100.64.1.1", "192.0.2.2", "198.51.100.99", "127.0.0.1", "10.0.0.1"]),
+    (PUBLIC4, ["100.126.0.1", "100.126.1.1", "100.64.1.1", "192.0.2.2", "198.51.100.99", "127.0.0.1", "10.0.0.1"]),
     (PUBLIC6, ["fd4d:6169:7465::1", "fd4d:6169:7465::77", "2001:db8:2::2", "2001:db8::99", "fe80::99"])])
 def test_false_senders_are_dropped(machine, gateway, target, sources):
     """Even with all the rights that nobody inside has. Its own address goes through: it is counted."""

@@ -124,8 +124,7 @@ class Http:
                     connection.connect()
                     connection.sock.settimeout(timeout)
                 self._reached = sent = True
-                connection.request(method, path, body, {**self._headers, **headers})
-                answer = connection.getresponse()
+                answer = self._exchange(connection, method, path, body, {**self._headers, **headers})
                 break
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
@@ -139,6 +138,25 @@ class Http:
             raise self._failure(answer)
         finally:
             connection.close()
+
+    @staticmethod
+    def _exchange(connection: http.client.HTTPConnection, method: str, path: str, body: Body,
+                  headers: Dict[str, str]) -> http.client.HTTPResponse:
+        """The answer; also one that refuses a body while it is sent, after which nothing more is taken."""
+        try:
+            connection.request(method, path, body, headers)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            if body is None:
+                raise
+            try:
+                answer = http.client.HTTPResponse(connection.sock, method=method)
+                answer.begin()
+            except (OSError, http.client.HTTPException):
+                raise error from None
+            if answer.status < 400:
+                raise
+            return answer
+        return connection.getresponse()
 
     def _failure(self, answer: http.client.HTTPResponse) -> MaitentoError:
         try:

@@ -112,6 +112,7 @@ class CapsuleRun(Record):
     end_reason: Optional[str]
     failure_details: str
     limits_reached: List[str]
+    limits: Optional[Dict[str, Any]]  # of one that was asked for alone
     labels: Dict[str, str]
     started_by: str
     date_created: str
