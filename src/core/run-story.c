@@ -32,8 +32,10 @@ static const char *sentence_of(const mt_record *r, char out[SENTENCE_MAX])
 
     switch (r->type) {
     case MT_REC_PHASE:
-        (void)snprintf(out, SENTENCE_MAX, "%.*s done in %.3f ms", (int)r->phase.name.len,
-                       r->phase.name.data, (double)r->phase.us / 1000);
+        (void)snprintf(out, SENTENCE_MAX, "%.*s done in %.*f %s", (int)r->phase.name.len,
+                       r->phase.name.data, r->phase.us < 1000000 ? 3 : 2,
+                       (double)r->phase.us / (r->phase.us < 1000000 ? 1e3 : 1e6),
+                       r->phase.us < 1000000 ? "ms" : "s");
         return out;
     case MT_REC_STARTUP_STARTED:
         (void)snprintf(out, SENTENCE_MAX, "startup command %u started", r->startup.index + 1);
