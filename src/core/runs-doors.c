@@ -101,14 +101,10 @@ static void terminate_posted(void *data)
     if (l && !l->ending) {
         if (!l->by[0])
             memcpy(l->by, s->by, sizeof(l->by));
-        if (l->state == NEW) {
-            char sentence[MT_STORE_BY + 16];
-
-            (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
-            runs_end_here(l, MT_END_TERMINATED, sentence);
-        } else {
+        if (l->state == NEW)
+            runs_end_stopped(l);
+        else
             runs_send_terminate(l);
-        }
     }
     free(s);
 }
