@@ -394,7 +394,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         r = mt_reply_not_yet(reply);
     } else {
         if (with_story)
-            with_story = mt_run_story(req->api->runs_dirfd, run.id, (uint64_t)after, &story) == 0;
+            with_story = mt_run_story(req->api->runs_dirfd, &run, (uint64_t)after, &story) == 0;
         r = reply_run(req, reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);
