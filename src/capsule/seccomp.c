@@ -9,6 +9,7 @@
 #include "capsule/syscalls.h"
 
 #include <linux/audit.h>
+#include <linux/btrfs.h>
 #include <linux/falloc.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -83,6 +84,16 @@ static void when_equal(program *p, uint32_t k)
     emit(p, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
 }
 
+// The same for one of several.
+static void when_any(program *p, const uint32_t *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+
+        emit(p, BPF_JMP | BPF_JEQ | BPF_K, list[i], (uint8_t)(count - 1 - i), last);
+    }
+}
+
 // No namespaces. The kernel takes the low 32 bits as flags.
 static void emit_clone(program *p)
 {
@@ -107,10 +118,8 @@ static void emit_internet(program *p)
     emit(p, BPF_JMP | BPF_JGT | BPF_K, SOCK_RAW, 0, 1);
     ret(p, RET_ERRNO(ESOCKTNOSUPPORT));
     load(p, ARG_LOW(2));
-    for (size_t i = 0; i < MT_ARRAY_SIZE(protocols); i++) {
-        when_equal(p, protocols[i]);
-        ret(p, SECCOMP_RET_ALLOW);
-    }
+    when_any(p, protocols, MT_ARRAY_SIZE(protocols));
+    ret(p, SECCOMP_RET_ALLOW);
     ret(p, RET_ERRNO(EPROTONOSUPPORT));
 }
 
@@ -158,22 +167,23 @@ static void emit_setsockopt(program *p)
 }
 
 // Putting characters into a terminal that somebody else reads; line disciplines, for which the
-// kernel loads modules and which nobody needs on the terminals of programs.
+// kernel loads modules and which nobody needs on the terminals of programs. Subvolumes, which btrfs
+// lets everybody make: a read-only one is a tree that nobody but the host's root can delete.
 static void emit_ioctl(program *p)
 {
     static const uint32_t refused[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
     static const uint32_t allocating[] = {MT_FS_IOC_RESVSP, MT_FS_IOC_RESVSP64,
                                           MT_FS_IOC_ZERO_RANGE};
+    static const uint32_t subvolumes[] = {BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SNAP_CREATE_V2,
+                                          BTRFS_IOC_SUBVOL_CREATE, BTRFS_IOC_SUBVOL_CREATE_V2};
 
     load(p, ARG_LOW(1));
-    for (size_t i = 0; i < MT_ARRAY_SIZE(refused); i++) {
-        when_equal(p, refused[i]);
-        ret(p, RET_ERRNO(EPERM));
-    }
-    for (size_t i = 0; i < MT_ARRAY_SIZE(allocating); i++) { // as emit_fallocate
-        when_equal(p, allocating[i]);
-        ret(p, RET_ERRNO(EOPNOTSUPP));
-    }
+    when_any(p, refused, MT_ARRAY_SIZE(refused));
+    ret(p, RET_ERRNO(EPERM));
+    when_any(p, allocating, MT_ARRAY_SIZE(allocating)); // as emit_fallocate
+    ret(p, RET_ERRNO(EOPNOTSUPP));
+    when_any(p, subvolumes, MT_ARRAY_SIZE(subvolumes)); // as any other file system
+    ret(p, RET_ERRNO(ENOTTY));
     ret(p, SECCOMP_RET_ALLOW);
 }
 
@@ -197,10 +207,8 @@ static void emit_personality(program *p)
     static const uint32_t allowed[] = {0, 8, 0x20000, 0x20008, 0xffffffff};
 
     load(p, ARG_LOW(0));
-    for (size_t i = 0; i < MT_ARRAY_SIZE(allowed); i++) {
-        when_equal(p, allowed[i]);
-        ret(p, SECCOMP_RET_ALLOW);
-    }
+    when_any(p, allowed, MT_ARRAY_SIZE(allowed));
+    ret(p, SECCOMP_RET_ALLOW);
     ret(p, RET_ERRNO(EPERM));
 }
 

@@ -4,6 +4,8 @@
 #include "capsule/seccomp.h"
 #include "capsule/syscalls.h"
 
+#include <linux/btrfs.h>
+#include <linux/fs.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
@@ -116,6 +118,11 @@ static void test_arguments(void)
     CHECK_INT(try_call(SYS_ioctl, 100, MT_FS_IOC_RESVSP, 0), EOPNOTSUPP);
     CHECK_INT(try_call(SYS_ioctl, 100, MT_FS_IOC_RESVSP64, 0), EOPNOTSUPP);
     CHECK_INT(try_call(SYS_ioctl, 100, HIGH | MT_FS_IOC_ZERO_RANGE, 0), EOPNOTSUPP);
+    CHECK_INT(try_call(SYS_ioctl, 100, BTRFS_IOC_SNAP_CREATE, 0), ENOTTY);
+    CHECK_INT(try_call(SYS_ioctl, 100, BTRFS_IOC_SNAP_CREATE_V2, 0), ENOTTY);
+    CHECK_INT(try_call(SYS_ioctl, 100, BTRFS_IOC_SUBVOL_CREATE, 0), ENOTTY);
+    CHECK_INT(try_call(SYS_ioctl, 100, HIGH | BTRFS_IOC_SUBVOL_CREATE_V2, 0), ENOTTY);
+    CHECK_INT(try_call(SYS_ioctl, 100, FICLONE, 0), EBADF);
     CHECK_INT(try_call(SYS_fallocate, 100, 0, 0), EOPNOTSUPP);
     CHECK_INT(try_call(SYS_fallocate, 100, HIGH, 0), EOPNOTSUPP);
     CHECK_INT(try_call(SYS_fallocate, 100, FALLOC_FL_KEEP_SIZE, 0), EOPNOTSUPP);

@@ -85,6 +85,7 @@ void runs_start_again(live *l);
 void runs_on_record(live *l, const mt_record *r);
 void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once
 void runs_end_here(live *l, mt_end_reason reason, const char *sentence); // no journal tells its end
+void runs_end_stopped(live *l); // before it began, by who asked for that
 // runs-follow.c
 enum { RUNS_FOLLOW_RETRY_MS = 100 };
 void runs_follow(live *l);

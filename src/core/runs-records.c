@@ -110,6 +110,14 @@ void runs_end_here(live *l, mt_end_reason reason, const char *sentence)
         apply(l, 0, &change);
 }
 
+void runs_end_stopped(live *l)
+{
+    char sentence[MT_STORE_BY + 16];
+
+    (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
+    runs_end_here(l, MT_END_TERMINATED, sentence);
+}
+
 static char *dup_clean(mt_str s)
 {
     return s.len ? mt_str_dup(s) : NULL;

@@ -149,11 +149,32 @@ static void set_runner_there(mt_runs *runs, bool there)
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
+// What it was sent last it may have taken or not: the folder of a run is the first thing that it
+// makes.
+static void unsend(mt_runs *runs)
+{
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
+        live *next;
+
+        for (live *l = runs->buckets[i]; l; l = next) {
+            next = l->next;
+            if (l->state != SENT || l->ending)
+                continue;
+            l->state = NEW;
+            if (runs_has_folder(runs, l->id))
+                runs_follow(l);
+            else if (l->by[0])
+                runs_end_stopped(l);
+        }
+    }
+}
+
 static void on_runner_closed(void *data)
 {
     mt_runs *runs = data;
 
     runs->runner = NULL;
+    unsend(runs);
     set_runner_there(runs, false);
     mt_log_plain(MT_LOG_WARNING, "the runner is gone; its runs go on, new ones wait for it");
     mt_timer_in_ms(runs->runner_timer, RUNNER_RETRY_MS);

@@ -179,15 +179,13 @@ void runs_start_again(live *l)
 {
     _cleanup_capsule_def_ mt_capsule_def def = MT_CAPSULE_DEF_INIT;
     _cleanup_err_ mt_err *err = NULL;
-    _cleanup_free_ char *stopped = NULL;
     mt_run run = {0};
 
     mt_frame_conn_close(MT_TAKE_PTR(l->conn));
     l->state = NEW;
     l->tries = 0;
     if (l->by[0]) {
-        stopped = mt_asprintf("stopped by %s", l->by);
-        runs_end_here(l, MT_END_TERMINATED, stopped ? stopped : "stopped");
+        runs_end_stopped(l);
         return;
     }
     mt_log(MT_LOG_WARNING, "a run had not begun when the runner died: it is sent again",

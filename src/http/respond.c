@@ -173,8 +173,34 @@ static int begin(mt_http_x *x, int status, const mt_http_header_line *headers, s
     if (x->state == MT_HTTP_S_BODY)
         x->state = x->close_after ? MT_HTTP_S_QUIET : MT_HTTP_S_DRAIN;
     put_head(x, status, headers, count, length);
-    x->sent_ns = mt_boottime_ns();
+    x->sent_ns = x->answered_ns = mt_boottime_ns();
     return 0;
+}
+
+enum { SMALL_ANSWER = 64 * 1024 }; // the number of connections bounds those
+
+// A client that takes its answer a few bytes at a time may keep it for as long as it likes: when
+// many do, the one that has waited longest goes, not the one that asks now.
+static void make_room(const mt_http_x *x, size_t len)
+{
+    const mt_http_server *s = x->server;
+
+    while (len > SMALL_ANSWER) {
+        mt_http_x *oldest = NULL;
+        size_t held = len;
+
+        for (mt_http_x *c = s->connections; c; c = c->next) {
+            if (c == x || c->broken)
+                continue;
+            held += c->out.len;
+            if (c->answering == MT_HTTP_A_ENDED && c->out.len > SMALL_ANSWER &&
+                (!oldest || c->answered_ns < oldest->answered_ns))
+                oldest = c;
+        }
+        if (held <= s->limits.answers_total || !oldest)
+            return;
+        mt_http_abort(oldest);
+    }
 }
 
 // Out of memory in the queue: half an answer is worse than none.
@@ -193,8 +219,10 @@ int mt_http_respond(mt_http_x *x, int status, const mt_http_header_line *headers
 
     if (r < 0)
         return r;
-    if (!x->head_only && len)
+    if (!x->head_only && len) {
+        make_room(x, len);
         (void)mt_buf_add(&x->out, body, len);
+    }
     x->answering = MT_HTTP_A_ENDED;
     return queued(x);
 }

@@ -93,6 +93,7 @@ struct mt_http_x {
     off_t file_off;
     uint64_t file_left;
     int64_t sent_ns;
+    int64_t answered_ns; // the head was queued
     bool drain_due;
     void (*drained)(mt_http_x *x, void *data);
     void *drained_data;

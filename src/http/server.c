@@ -22,6 +22,7 @@ static void fill_limits(mt_http_limits *l)
         .queue_bytes = 1024 * 1024,
         .collect_max = 1024 * 1024,
         .collect_total = 256 * 1024 * 1024,
+        .answers_total = 256 * 1024 * 1024,
     };
 
 #define FILL(member) l->member = l->member ? l->member : DEFAULTS.member
@@ -38,6 +39,7 @@ static void fill_limits(mt_http_limits *l)
     FILL(queue_bytes);
     FILL(collect_max);
     FILL(collect_total);
+    FILL(answers_total);
 #undef FILL
     l->header_fields = MT_MIN(l->header_fields, (size_t)MT_HTTP_MAX_FIELDS);
 }

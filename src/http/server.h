@@ -48,6 +48,8 @@ typedef struct mt_http_limits {
     size_t queue_bytes;           // 1 MiB of a streamed answer waiting for a slow client
     size_t collect_max;           // 1 MiB: the most that mt_http_collect() gets by default
     size_t collect_total;         // 256 MiB of bodies collected at one time; past it 503
+    size_t answers_total;         // 256 MiB of whole answers that clients have not taken; past it
+                                  // the one that has waited longest is cut
 } mt_http_limits;
 
 typedef struct mt_http_handler {

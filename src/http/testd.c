@@ -2,7 +2,7 @@
 // A server that shows what src/http does, for tests/http: not part of the product.
 //   testd [--header-ms N] [--body-ms N] [--idle-ms N] [--send-ms N] [--connections N] [--per-peer
 //   N]
-//         [--collect-total N] [--file PATH] [--unix PATH]
+//         [--collect-total N] [--answers-total N] [--file PATH] [--unix PATH]
 // Listens on 127.0.0.1 (and PATH), prints "port N" and ends on SIGTERM or when its stdin is closed.
 #include "base/buf.h"
 #include "base/macros.h"
@@ -356,6 +356,8 @@ int main(int argc, char **argv)
             l.connections = (size_t)n;
         else if (mt_streq(argv[i], "--per-peer"))
             l.connections_per_peer = (size_t)n;
+        else if (mt_streq(argv[i], "--answers-total"))
+            l.answers_total = (size_t)n;
         else if (mt_streq(argv[i], "--collect-total"))
             l.collect_total = (size_t)n;
     }

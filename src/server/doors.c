@@ -10,6 +10,7 @@ enum {
     CONNECTIONS = 2048,      // of all runs
     CONNECTIONS_OF_RUN = 32, // and of one
     COLLECT_TOTAL = 128 << 20,
+    ANSWERS_TOTAL = 128 << 20,
 };
 
 typedef struct door {
@@ -42,7 +43,8 @@ int mt_doors_new(mt_loop *loop, const mt_http_handler *handler, mt_doors **ret, 
     const mt_http_limits limits = {.connections = CONNECTIONS,
                                    .connections_per_peer = CONNECTIONS_OF_RUN,
                                    .collect_max = MT_BODY_LARGE,
-                                   .collect_total = COLLECT_TOTAL};
+                                   .collect_total = COLLECT_TOTAL,
+                                   .answers_total = ANSWERS_TOTAL};
     mt_doors *doors = calloc(1, sizeof(*doors));
 
     if (!doors || !(doors->http = mt_http_server_new(loop, &limits, handler))) {

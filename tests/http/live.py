@@ -426,6 +426,37 @@ def test_collect_total():
         assert sv.ask("/x", "PUT", b"x" * 150000).status == 200
 
 
+def test_answers_total():
+    """Clients that do not take their answers: together they keep so much, and nobody else waits for them."""
+    with tempfile.TemporaryDirectory() as d, Server("--answers-total", "2500000", "--unix", d + "/s") as sv:
+        kept = []
+        for _ in range(12):
+            s = socket.socket(socket.AF_UNIX)  # of a small buffer
+            s.settimeout(WAIT)
+            s.connect(d + "/s")
+            s.sendall(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n" + b"x" * 900000)
+            assert s.recv(1) == b"H"
+            kept.append(s)
+            assert sv.ask("/x", "PUT", b"y" * 200000).status == 200
+        # Two have room; those before them were cut.
+        assert [cut(s) for s in kept] == [True] * 10 + [False] * 2
+        for s in kept:
+            s.close()
+
+
+def cut(s):
+    """Whether an answer of 900,000 bytes ends early."""
+    got = 1
+    try:
+        while piece := s.recv(1 << 16):
+            got += len(piece)
+            if got > 900000:
+                return False
+    except ConnectionError:
+        pass
+    return True
+
+
 def test_timeouts():
     with Server("--header-ms", "200", "--body-ms", "900", "--idle-ms", "300", "--send-ms",
                 "300") as sv:
