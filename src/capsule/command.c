@@ -34,7 +34,10 @@ static int check_folder(const mt_command *c, mt_err **err)
     if (!c->working_directory)
         return 0;
     if (c->working_directory[0] != '/')
-        return bad(err, "workingDirectory", "is no absolute path: it begins with /");
+        return mt_fail_field(err, MT_E_BAD_FIELD, "workingDirectory",
+                             "the folder to start in, '%.200s', is no absolute path: write one "
+                             "that begins with '/'",
+                             c->working_directory);
     if (strlen(c->working_directory) > FOLDER_MAX)
         return mt_fail_field(err, MT_E_TOO_LARGE, "workingDirectory",
                              "workingDirectory of the command is longer than 4,095 bytes");

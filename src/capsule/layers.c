@@ -277,6 +277,10 @@ int mt_layer_build_commit(int layers_fd, const char *digest, bool keep_lists, mt
     char from[NAME_SIZE], to[NAME_SIZE];
     int r;
 
+    // Done, by one who died before he could say so.
+    if (!mt_layer_is_building(layers_fd, digest) &&
+        faccessat(layers_fd, path_of(to, "", digest, "size"), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
     if (complete(layers_fd, digest, keep_lists, err) < 0)
         return -1;
     r = put_away(layers_fd, path_of(to, "", digest, ""));

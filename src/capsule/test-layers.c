@@ -104,6 +104,7 @@ static void test_completed_twice(void)
     CHECK_INT(renameat(at, "build-" OTHER "/disk/upper", at, "build-" OTHER "/root"), 0);
     CHECK_INT(mt_tree_remove(at, "build-" OTHER "/disk"), 0);
     CHECK_INT(mt_layer_build_commit(at, OTHER, false, NULL), 0);
+    CHECK_INT(mt_layer_build_commit(at, OTHER, false, NULL), 0);
     CHECK_INT(mt_layer_open(at, OTHER, &layer), 0);
     CHECK_INT(faccessat(layer.root_fd, "file", F_OK, 0), 0);
     close_layer(&layer);

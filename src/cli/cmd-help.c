@@ -33,7 +33,19 @@ const cli_command *cli_command_find(const char *name)
 
 const char *cli_command_nearest(const char *name)
 {
-    return mt_nearest(mt_str_of(name), command_name_at, NULL);
+    const char *nearest = mt_nearest(mt_str_of(name), command_name_at, NULL), *is, *only = NULL;
+
+    // "exec" is "capsule-exec", where no other command ends so.
+    for (size_t i = 0; !nearest && (is = command_name_at(i, NULL)) != NULL; i++) {
+        size_t len = strlen(is), n = strlen(name);
+
+        if (n == 0 || n + 1 >= len || is[len - n - 1] != '-' || !mt_streq(is + len - n, name))
+            continue;
+        if (only)
+            return NULL;
+        only = is;
+    }
+    return nearest ? nearest : only;
 }
 
 static void print_options(const cli_option *options)

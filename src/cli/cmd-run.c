@@ -92,7 +92,7 @@ static void print_run(const mt_json *v)
     const mt_json *limits = mt_json_get(v, "limitsReached"), *labels = mt_json_get(v, "labels");
     _cleanup_free_ char *capsule =
         xprintf("%s, version %lld", cli_text(v, "capsule"), (long long)cli_int(v, "version"));
-    char peak[MT_SIZE_TEXT];
+    char peak[MT_SIZE_TEXT], memory[MT_SIZE_TEXT + 16];
 
     cli_field("id", cli_text(v, "id"), false);
     cli_field("namespace", cli_text(v, "namespace"), false);
@@ -115,8 +115,11 @@ static void print_run(const mt_json *v)
     cli_field("ended", cli_time(v, "dateEnded"), false);
     cli_field("longest", cli_text(v, "maxDuration"), false);
     cli_field("image", cli_text(v, "image"), false);
-    if (cli_int(v, "memoryPeakBytes") > 0)
-        cli_field("memory", cli_size(cli_int(v, "memoryPeakBytes"), peak), false);
+    if (cli_int(v, "memoryPeakBytes") > 0) {
+        (void)snprintf(memory, sizeof(memory), "%s at its peak",
+                       cli_size(cli_int(v, "memoryPeakBytes"), peak));
+        cli_field("memory", memory, false);
+    }
 }
 
 static void event(const mt_json *v, const char *member, const char *what)

@@ -45,6 +45,10 @@ static int add_value(cli *c, mt_json *body, mt_err **err)
     _cleanup_buf_ mt_buf value = MT_BUF_SECRET_INIT(VALUE_MAX);
     _cleanup_buf_ mt_buf text = MT_BUF_SECRET_INIT(2 * VALUE_MAX);
 
+    if (cli_arg(c, 1)) // not repeated in what is said: it may be the value
+        return cli_usage(c, err,
+                         "a value is never an argument, which others can see: give it on "
+                         "standard input or with --file");
     if (read_value(c, &value, err) < 0)
         return -1;
     (void)mt_base64_encode((mt_str){mt_buf_str(&value), value.len}, &text);
@@ -142,11 +146,11 @@ static const char value_details[] =
     "never given as arguments, and no command shows them again. At most 65,536 bytes.";
 
 const cli_command cli_secret_commands[] = {
-    {"secret-create", "NAME", 1, 1, "make a secret", value_details,
+    {"secret-create", "NAME", 1, 2, "make a secret", value_details,
      "  mt secret-create api-token --file token.txt\n"
      "  printf %s \"$TOKEN\" | mt secret-create api-token",
      value_options, run_create},
-    {"secret-set", "NAME", 1, 1, "give a secret another value", value_details,
+    {"secret-set", "NAME", 1, 2, "give a secret another value", value_details,
      "  mt secret-set api-token --file token.txt", value_options, run_set},
     {"secret-list", "", 0, 0, "list the secrets of a namespace, without their values", NULL,
      "  mt secret-list -n tutorials", NULL, run_list},

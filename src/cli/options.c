@@ -65,6 +65,14 @@ const cli_option *cli_option_find(const cli_command *command, const char *name)
     return find(command, mt_str_of(name), 0);
 }
 
+// What was meant for the program that a command line names, not for mt.
+static const char *for_words(const cli *c)
+{
+    return c->command && strstr(c->command->arguments, "-- WORD")
+               ? ": what is for COMMAND goes after --, or in --args A,B or --arg WORD"
+               : "";
+}
+
 static int unknown(cli *c, mt_str name, mt_err **err)
 {
     const char *nearest = mt_nearest(name, option_name, (void *)c->command);
@@ -73,8 +81,8 @@ static int unknown(cli *c, mt_str name, mt_err **err)
     if (nearest)
         return cli_usage(c, err, "%s has no option --%.*s: did you mean --%s?", of,
                          (int)MT_MIN(name.len, (size_t)60), name.data, nearest);
-    return cli_usage(c, err, "%s has no option --%.*s", of, (int)MT_MIN(name.len, (size_t)60),
-                     name.data);
+    return cli_usage(c, err, "%s has no option --%.*s%s", of, (int)MT_MIN(name.len, (size_t)60),
+                     name.data, for_words(c));
 }
 
 // --- values ---
@@ -159,8 +167,9 @@ static int parse_letters(cli *c, const char *word, char ***next, mt_err **err)
         const cli_option *o = find(c->command, MT_STR(""), *p);
 
         if (!o)
-            return cli_usage(c, err, "%s has no option -%c", c->command ? c->command->name : "mt",
-                             (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e ? '?' : *p);
+            return cli_usage(c, err, "%s has no option -%c%s", c->command ? c->command->name : "mt",
+                             (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e ? '?' : *p,
+                             for_words(c));
         if (!o->value) {
             give(c, o, NULL);
             continue;

@@ -13,6 +13,7 @@
 
 struct start {
     mt_runs *runs;
+    bool *started;
     char id[MT_ID_TEXT];
     mt_plan_limits limits;
     int64_t deadline_ns;
@@ -21,6 +22,12 @@ struct start {
     char vfs[MT_PLAN_MOUNTS_MAX][MT_ID_TEXT];
 };
 
+static void start_free(struct start *s)
+{
+    mt_buf_done(&s->plan);
+    free(s);
+}
+
 static void start_posted(void *data)
 {
     struct start *s = data;
@@ -28,8 +35,7 @@ static void start_posted(void *data)
 
     if (!l) {
         mt_log(MT_LOG_ERROR, "out of memory: a run is started at the next restart", {"run", s->id});
-        mt_buf_done(&s->plan);
-        free(s);
+        start_free(s);
         return;
     }
     l->plan = s->plan;
@@ -41,13 +47,32 @@ static void start_posted(void *data)
     free(s);
 }
 
-int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
+// On the store's writer thread, after the commit. The run outlives a kill of this server from here
+// on; a power loss takes it and what it has done away together.
+static void on_run_stored(int result, const mt_err *err, void *data)
+{
+    struct start *s = data;
+
+    if (result == 0)
+        *s->started = true;
+    if (result != 0) {
+        start_free(s);
+    } else if (mt_loop_post(s->runs->options.loop, start_posted, s) < 0) {
+        mt_log(MT_LOG_ERROR, "out of memory: a run is started at the next restart", {"run", s->id});
+        start_free(s);
+    }
+}
+
+int mt_runs_start(mt_runs *runs, const mt_plan *plan, const mt_run_new *record, mt_run *ret,
+                  bool *ret_started, mt_err **err)
 {
     struct start *s = calloc(1, sizeof(*s));
 
+    *ret_started = false;
     if (!s)
         return mt_fail_oom(err);
     s->runs = runs;
+    s->started = ret_started;
     s->limits = plan->limits;
     s->deadline_ns = plan->deadline_ns;
     s->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
@@ -55,13 +80,11 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err)
     s->vfs_count = MT_MIN(plan->mount_count, (uint32_t)MT_PLAN_MOUNTS_MAX);
     for (uint32_t i = 0; i < s->vfs_count; i++)
         (void)snprintf(s->vfs[i], sizeof(s->vfs[i]), "%s", plan->mounts[i].vfs_id);
-    if (mt_plan_encode(plan, &s->plan, err) < 0 ||
-        (mt_loop_post(runs->options.loop, start_posted, s) < 0 && mt_fail_oom(err) < 0)) {
-        mt_buf_done(&s->plan);
-        free(s);
+    if (mt_plan_encode(plan, &s->plan, err) < 0) {
+        start_free(s);
         return -1;
     }
-    return 0;
+    return mt_store_run_create(runs->options.store, record, on_run_stored, s, ret, err);
 }
 
 struct stop {
@@ -78,14 +101,10 @@ static void terminate_posted(void *data)
     if (l && !l->ending) {
         if (!l->by[0])
             memcpy(l->by, s->by, sizeof(l->by));
-        if (l->state == NEW) {
-            char sentence[MT_STORE_BY + 16];
-
-            (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
-            runs_end_here(l, MT_END_TERMINATED, sentence);
-        } else {
+        if (l->state == NEW)
+            runs_end_stopped(l);
+        else
             runs_send_terminate(l);
-        }
     }
     free(s);
 }

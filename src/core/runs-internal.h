@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files of live runs: runs.c follows them, runs-doors.c is what other threads call,
-// runs-room.c is what the machine has and what of it is promised. Included from nowhere else.
+// Shared by the files of live runs: runs.c has them, runs-runner.c and runs-follow.c are the links
+// to the runner and to their supervisors, runs-records.c stores what their journals tell,
+// runs-doors.c is what other threads call, runs-room.c what the machine has and what of it is
+// promised. Included from nowhere else.
 #pragma once
 
 #include "core/runs.h"
@@ -53,7 +55,7 @@ struct mt_runs {
     mt_frame_conn *runner;
     mt_timer *runner_timer;
     uint32_t next_tag;
-    bool was_connected;
+    int runner_tries; // since the start, without it
 
     pthread_mutex_t lock; // a leaf; guards what follows
     pthread_cond_t info_changed;
@@ -71,20 +73,40 @@ struct mt_runs {
 };
 
 // The loop's thread alone.
+// runs.c
 live *runs_find(mt_runs *runs, const char *id);
+live *runs_find_tag(mt_runs *runs, uint32_t tag); // of a START or SWEEP under way
 live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits);
-void runs_end_here(live *l, mt_end_reason reason, const char *sentence);
-void runs_send_start(live *l);
+void runs_forget(live *l);
+void runs_close_connection(live *l);
+bool runs_has_folder(mt_runs *runs, const char *id);
+void runs_start_again(live *l);
+// runs-records.c
+void runs_on_record(live *l, const mt_record *r);
+void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once
+void runs_end_here(live *l, mt_end_reason reason, const char *sentence); // no journal tells its end
+void runs_end_stopped(live *l); // before it began, by who asked for that
+// runs-follow.c
+enum { RUNS_FOLLOW_RETRY_MS = 100 };
+void runs_follow(live *l);
+void runs_follow_failed(live *l); // the journal file may have its end; else it is tried again
+void runs_swept(live *l);         // nothing of it lives any more
+void runs_sweep(live *l);
+void runs_on_timer(mt_timer *timer, void *data);
 void runs_send_terminate(live *l);
 void runs_send_extend(live *l);
 void runs_drop_connection(live *l);
+// runs-runner.c
+void runs_connect_runner(mt_timer *timer, void *data);
+void runs_send_runner(mt_runs *runs, mt_buf *b); // without a runner: nothing
+void runs_send_start(live *l);
 void runs_send_forget(mt_runs *runs, const char *run_id, mt_forget what);
 void runs_ask_info(mt_runs *runs);
+void runs_ask_prune(mt_runs *runs);
 // run-sessions.c: a frame of the supervisor's; the connection, or the run itself, is gone.
 void runs_session_frame(live *l, const mt_frame *frame);
 void runs_sessions_lost(live *l);
 void runs_sessions_begin(live *l); // the run can be reached
-void runs_ask_prune(mt_runs *runs);
 // runs-disk.c: what runs write into file systems.
 int runs_watch_disk(mt_runs *runs, mt_err **err);
 void runs_told_usage(live *l, const mt_frame *frame);

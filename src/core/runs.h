@@ -52,8 +52,12 @@ void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
 // Refuses (diskFull) a file system that holds more than its limit after runs have filled it.
 int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);
 
-// Hands a stored run (status Starting, room reserved) to the runner. Copies the plan.
-int mt_runs_start(mt_runs *runs, const mt_plan *plan, mt_err **err);
+// Stores a run (room is reserved) and hands its plan to the runner as soon as it is committed; its
+// sync goes on beside that and is waited for. Copies the plan. record's id is the plan's. Results
+// as mt_store_run_create() has them; *ret_started: it lives, whatever the result, and its room with
+// it.
+int mt_runs_start(mt_runs *runs, const mt_plan *plan, const mt_run_new *record, mt_run *ret,
+                  bool *ret_started, mt_err **err);
 // Asks the runner to remove the folder of a run that has ended, or what its commands printed. It
 // may not come to it: look, and ask again.
 int mt_runs_forget(mt_runs *runs, const char *run_id, mt_forget what, mt_err **err);

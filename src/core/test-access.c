@@ -132,7 +132,7 @@ static void test_lookups(mt_store *s)
                                                 .version = 1,
                                                 .definition = "{}",
                                                 .started_by = &anna},
-                                  &run, NULL),
+                                  NULL, NULL, &run, NULL),
               0);
     CHECK_INT(access_namespace(s, &anna, MT_MAY_START, "work", &ns, NULL), 0);
     CHECK_INT(access_namespace(s, &admin, MT_MAY_DELETE, "work", &ns, NULL), 0);

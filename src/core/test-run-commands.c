@@ -306,7 +306,7 @@ static void make_run(char id[MT_ID_TEXT])
     CHECK_OK(mt_store_user_create(store, "anna", MT_ROLE_USER, &anna, &err));
     CHECK_OK(mt_store_namespace_create(store, &anna, "work", &ns, NULL, &err));
     new.namespace_id = ns.id;
-    CHECK_OK(mt_store_run_create(store, &new, &run, &err));
+    CHECK_OK(mt_store_run_create(store, &new, NULL, NULL, &run, &err));
     (void)snprintf(id, MT_ID_TEXT, "%s", run.id);
     mt_run_done(&run);
     store = mt_store_close(store);

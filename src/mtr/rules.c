@@ -461,7 +461,7 @@ static void limit_size(mt_checker *c, const mt_prop *prop, const mt_mtr_node *no
     char text[MT_SIZE_TEXT];
 
     if (max > 0 && mt_size_parse(node->text, &bytes) && bytes > max)
-        over(c, node, prop->name, mt_size_format(max, text));
+        over(c, node, prop->name, mt_size_format(max >= 16 << 20 ? max >> 20 << 20 : max, text));
 }
 
 void mt_rule_limit_memory(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node)

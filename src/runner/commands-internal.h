@@ -82,6 +82,17 @@ struct commands {
     bool told; // that there are too many ended ones
 };
 
+// command-file.c
+int commands_open_out(commands *cs, mt_err **err); // the folder of spools; makes it where it is not
+// Sets `spilled` where there was room for the file; else it stays in memory.
+void command_file_write(command *c, const void *data);
+int command_file_load(command *c, mt_err **err); // where it is spilled: into `bytes`
+void command_file_remove(command *c);
+
+// command-result.c: of one whose process has ended, with a sentence where one is due.
+void command_result(const command *c, const mt_cgroup_counters *now, mt_command_ended *ret,
+                    mt_buf *why);
+
 // command-streams.c
 // Makes pipes and, for what there is to read, standard input. ends: what the process gets as 0 (or
 // -1), 1 and 2; the caller's.

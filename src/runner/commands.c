@@ -3,14 +3,9 @@
 #include "runner/commands-internal.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/id.h"
-#include "capsule/scratch.h"
-#include "capsule/syscalls.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum {
@@ -235,99 +230,13 @@ static void not_started(command *c, const char *why)
     over(c, &e, why);
 }
 
-static void add_limit(mt_buf *b, uint64_t bytes)
-{
-    char text[MT_SIZE_TEXT];
-    size_t digits;
-
-    (void)mt_size_format((int64_t)bytes, text);
-    digits = strspn(text, "0123456789");
-    (void)mt_buf_addf(b, "%.*s %s", (int)digits, text, text + digits);
-}
-
-// A process that was killed for memory is the command's where its exit code says "killed", or where
-// no other command runs that it may have belonged to.
-static bool died_of_memory(const command *c, const mt_cgroup_counters *now, int code)
-{
-    return now->oom_kills > c->oom_before && code != 0 &&
-           (code == 128 + SIGKILL || c->of->running == 1);
-}
-
-static uint32_t limits_met(const command *c, const mt_cgroup_counters *now, int code)
-{
-    const commands_host *h = &c->of->host;
-    uint32_t met = 0;
-
-    if (now->oom_kills > c->oom_before)
-        met |= MT_LIMIT_MEMORY;
-    if (now->pids_refused > c->pids_before)
-        met |= MT_LIMIT_PIDS;
-    // A full disk stays full: only one that failed has met it.
-    if (code != 0 && mt_scratch_met(h->disk_usage_fd, h->limits->disk_bytes))
-        met |= MT_LIMIT_DISK;
-    return met;
-}
-
-// Of one that has failed by itself: a program that meets a limit often just leaves.
-static void explain_limits(const command *c, uint32_t met, mt_buf *why)
-{
-    const mt_plan_limits *limits = c->of->host.limits;
-
-    if (met & MT_LIMIT_MEMORY) {
-        (void)mt_buf_adds(why, "the run met its limit of memory (");
-        add_limit(why, limits->memory_bytes);
-        (void)mt_buf_addc(why, ')');
-    }
-    if (met & MT_LIMIT_PIDS)
-        (void)mt_buf_addf(why, "%sthe run met its limit of processes (%u)", why->len ? "; " : "",
-                          limits->pids);
-    if (met & MT_LIMIT_DISK) {
-        (void)mt_buf_addf(why, "%sthe run met its limit of disk (", why->len ? "; " : "");
-        add_limit(why, limits->disk_bytes);
-        (void)mt_buf_addc(why, ')');
-    }
-}
-
-static void explain_stop(const command *c, mt_command_ended *e, mt_buf *why)
-{
-    // What a process returns on SIGTERM is not believed: it may be 0.
-    e->exit_code =
-        WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL ? 128 + SIGKILL : 128 + SIGTERM;
-    if (c->stop == STOP_TIMEOUT) {
-        e->reason = MT_END_TIMEOUT;
-        e->limit_ms = c->what->max_duration_ms;
-        (void)mt_buf_addf(why, "out of time after %.10g s", (double)e->limit_ms / 1000);
-    } else {
-        e->reason = MT_END_TERMINATED;
-        (void)mt_buf_addf(why, "cancelled by %s", c->by ? c->by : "?");
-    }
-}
-
 static void finish(command *c)
 {
     _cleanup_buf_ mt_buf why = MT_BUF_INIT(DETAILS_MAX);
     mt_cgroup_counters now = counters(c->of);
-    int code = WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
-    mt_command_ended e = {.status = code ? MT_COMMAND_ERROR : MT_COMMAND_FINISHED,
-                          .reason = MT_END_EXITED,
-                          .exit_code = code,
-                          .limits_reached = limits_met(c, &now, code)};
+    mt_command_ended e;
 
-    if (c->stop != STOP_NONE) {
-        e.status = MT_COMMAND_ERROR;
-        explain_stop(c, &e, &why);
-    } else if (died_of_memory(c, &now, code)) {
-        e.reason = MT_END_OUT_OF_MEMORY;
-        (void)mt_buf_adds(&why, "out of memory (limit ");
-        add_limit(&why, c->of->host.limits->memory_bytes);
-        (void)mt_buf_addc(&why, ')');
-    } else if (WIFSIGNALED(c->status)) {
-        e.reason = MT_END_SIGNALED;
-        e.signal = (uint32_t)WTERMSIG(c->status);
-        (void)mt_buf_addf(&why, "killed by signal %d", WTERMSIG(c->status));
-    } else if (code != 0) {
-        explain_limits(c, e.limits_reached, &why);
-    }
+    command_result(c, &now, &e, &why);
     over(c, &e, mt_buf_str(&why));
 }
 
@@ -402,73 +311,6 @@ static void started(command *c)
         mt_timer_in_ms(c->timer, c->what->max_duration_ms);
 }
 
-// --- what waits in files -------------------------------------------------------------------------
-
-// The folder of the run hands its group on (setgid), so that the service may read what is made in
-// it.
-static int open_out_dir(commands *cs, mt_err **err)
-{
-    if (cs->out_dir_fd >= 0)
-        return 0;
-    if (mkdirat(cs->host.run_dir_fd, "out", 0750) < 0 && errno != EEXIST)
-        return mt_fail_errno(err, errno, "cannot make the folder of the commands' output");
-    cs->out_dir_fd = mt_sys_open_beneath(cs->host.run_dir_fd, "out", O_RDONLY | O_DIRECTORY, 0);
-    if (cs->out_dir_fd < 0)
-        return mt_fail_errno(err, errno, "cannot open the folder of the commands' output");
-    return 0;
-}
-
-enum { SPILL_NAME = 48 };
-
-static const char *spill_name(const command *c, char name[SPILL_NAME])
-{
-    (void)snprintf(name, SPILL_NAME, "%s.queued", c->id);
-    return name;
-}
-
-static void spill_remove(command *c)
-{
-    char name[SPILL_NAME];
-
-    if (c->spilled)
-        (void)unlinkat(c->of->out_dir_fd, spill_name(c, name), 0);
-    c->spilled = false;
-}
-
-// So that 10,000 commands with 8 MiB of standard input each take no memory. Where there is no room
-// for the file it stays in memory.
-static void spill(command *c, const void *data)
-{
-    _cleanup_close_ int fd = -1;
-    char name[SPILL_NAME];
-
-    if (open_out_dir(c->of, NULL) < 0)
-        return;
-    fd = mt_sys_open_beneath(c->of->out_dir_fd, spill_name(c, name), O_WRONLY | O_CREAT | O_EXCL,
-                             0600);
-    c->spilled = fd >= 0;
-    if (fd >= 0 && mt_write_full(fd, data, c->len) < 0)
-        spill_remove(c);
-}
-
-static int load(command *c, mt_err **err)
-{
-    char name[SPILL_NAME];
-    _cleanup_close_ int fd = -1;
-
-    if (!c->spilled)
-        return 0;
-    c->of->bytes += c->len;
-    c->bytes = malloc(c->len);
-    if (!c->bytes)
-        return mt_fail_oom(err);
-    fd = mt_sys_open_beneath(c->of->out_dir_fd, spill_name(c, name), O_RDONLY, 0);
-    if (fd < 0 || mt_read_full(fd, c->bytes, c->len) < 0)
-        return mt_fail(err, MT_E_IO, "the file in which the command waited cannot be read");
-    spill_remove(c);
-    return 0;
-}
-
 // --- the start of a command ----------------------------------------------------------------------
 
 static int ask_for(command *c, mt_err **err)
@@ -476,12 +318,12 @@ static int ask_for(command *c, mt_err **err)
     commands *cs = c->of;
     int ends[3] = {-1, -1, -1}, r;
 
-    r = load(c, err);
+    r = command_file_load(c, err);
     if (r == 0)
         r = mt_command_decode(c->bytes, c->len, &c->what, err);
     free(c->bytes);
     c->bytes = NULL;
-    if (r < 0 || open_out_dir(cs, err) < 0)
+    if (r < 0 || commands_open_out(cs, err) < 0)
         return -1;
     c->timer = mt_timer_new(cs->host.loop, on_timer, c);
     if (!c->timer)
@@ -562,7 +404,7 @@ static void end_queued(command *c, mt_command_status status, mt_end_reason reaso
     record_end(c, &e, why);
     if (!c->spilled)
         c->of->bytes -= c->len;
-    spill_remove(c);
+    command_file_remove(c);
     command_free(c);
 }
 
@@ -592,7 +434,7 @@ static command *command_new(commands *cs, const mt_command *what, const void *da
     }
     (void)snprintf(c->id, sizeof(c->id), "%s", what->id);
     if (len > SPILL_BYTES)
-        spill(c, data);
+        command_file_write(c, data);
     if (!c->spilled && cs->bytes + len <= BYTES_MAX)
         c->bytes = malloc(len);
     if (!c->bytes && !c->spilled) {

@@ -64,3 +64,5 @@ void commands_go_on(commands *cs); // mt-init may be asked again
 void commands_reply(commands *cs, const mt_init_reply *r);
 // The run is over and its processes are gone: whatever has not ended is recorded as aborted.
 void commands_abort(commands *cs, const char *why);
+// "2 GiB"
+void commands_add_size(mt_buf *b, uint64_t bytes);

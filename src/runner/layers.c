@@ -297,12 +297,14 @@ int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err)
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// What could not be had for lack of lists has their reason.
+// What could not be had for lack of lists has their reason. Without one they were built, and
+// removed again by somebody who prunes: they are wanted anew.
 static void fail_those_without(runner *r, const char *lists)
 {
     _cleanup_buf_ mt_buf why = MT_BUF_INIT(MT_LAYER_WHY_MAX);
 
-    (void)mt_layer_failure(r->layers_fd, lists, &why);
+    if (mt_layer_failure(r->layers_fd, lists, &why) < 0)
+        return;
     for (build *b = r->builds, *next; b; b = next) {
         next = b->next;
         if (mt_streq(b->lists, lists) && !b->run_id[0])

@@ -41,16 +41,6 @@ static void add_seconds(mt_buf *b, int64_t ms)
     (void)mt_buf_addf(b, "%.10g s", (double)ms / 1000);
 }
 
-static void add_limit(mt_buf *b, uint64_t bytes)
-{
-    char text[MT_SIZE_TEXT];
-    size_t digits;
-
-    (void)mt_size_format((int64_t)bytes, text);
-    digits = strspn(text, "0123456789");
-    (void)mt_buf_addf(b, "%.*s %s", (int)digits, text, text + digits);
-}
-
 // The first characters of valid UTF-8, as a length in bytes.
 static size_t head_of(const char *s, size_t len, size_t chars)
 {
@@ -165,7 +155,7 @@ static void explain(const sup_command *c, int status, mt_buf *to, mt_end_reason 
     } else if (*ret_code != 0 && oom_kills(c->s) > c->oom_before) {
         *ret_reason = MT_END_OUT_OF_MEMORY;
         (void)mt_buf_adds(to, "out of memory (limit ");
-        add_limit(to, c->s->plan->limits.memory_bytes);
+        commands_add_size(to, c->s->plan->limits.memory_bytes);
         (void)mt_buf_addc(to, ')');
     } else if (WIFSIGNALED(status)) {
         *ret_reason = MT_END_SIGNALED;

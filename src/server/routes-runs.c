@@ -312,46 +312,51 @@ static int reply_dry_run(mt_request *req, const start *s, mt_reply *reply, mt_er
     return reply->body.failed ? mt_fail_oom(err) : 0;
 }
 
-// Stores the run and hands it to the runner. What goes wrong after it is stored is told by the run.
+// What the plan needs of a run that is not stored yet.
+static void fill_run(const start *s, const mt_run_new *from, mt_run *ret)
+{
+    *ret = (mt_run){.max_duration_ms = from->max_duration_ms,
+                    .deadline = from->deadline,
+                    .definition = (char *)from->definition,
+                    .request = (char *)from->request};
+    memcpy(ret->id, from->id, sizeof(ret->id));
+    memcpy(ret->namespace_id, s->ns.id, sizeof(ret->namespace_id));
+    memcpy(ret->namespace_name, s->ns.name, sizeof(ret->namespace_name));
+    memcpy(ret->capsule, s->capsule.name, sizeof(ret->capsule));
+    (void)snprintf(ret->image_digest, sizeof(ret->image_digest), "%s", s->digest);
+}
+
+// 0, 1 for a repeat (the run of the first time), -1.
 static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err **err)
 {
     const mt_api *api = req->api;
     mt_plan_limits limits = mt_run_limits(&s->def, &api->limits);
     _cleanup_arena_ mt_arena *arena = mt_arena_new(PLAN_ARENA);
-    _cleanup_err_ mt_err *failed = NULL;
     char id[MT_ID_TEXT];
-    mt_run_new new_run;
+    bool started = false;
+    mt_run_new record;
+    mt_run planned;
     mt_plan plan;
-    int r, started;
+    int r;
 
     if (!arena)
         return mt_fail_oom(err);
+    mt_id_new(id);
+    fill_new(req, s, &record);
+    record.id = id;
+    fill_run(s, &record, &planned);
     if (mt_runs_fit(api->runs, &s->def, &limits, err) < 0 ||
-        mt_runs_reserve(api->runs, &limits, err) < 0)
+        mt_run_plan(api->store, &planned, &api->limits, arena, &plan, err) < 0)
         return -1;
-    fill_new(req, s, &new_run);
-    r = mt_store_run_create(api->store, &new_run, run, err);
-    if (r != 0) {
-        mt_runs_release(api->runs, &limits);
-        return r;
+    plan.limits = limits;
+    r = mt_runs_reserve(api->runs, &limits, err);
+    if (r == 0) {
+        r = mt_runs_start(api->runs, &plan, &record, run, &started, err);
+        if (!started)
+            mt_runs_release(api->runs, &limits);
     }
-    if (mt_run_plan(api->store, run, &api->limits, arena, &plan, &failed) == 0) {
-        plan.limits = limits;
-        started = mt_runs_start(api->runs, &plan, &failed);
-        mt_plan_forget(&plan);
-        if (started == 0)
-            return 0;
-    }
-    mt_runs_release(api->runs, &limits);
-    mt_run_change change = {.ended = true,
-                            .status = "Error",
-                            .end_reason = "startFailed",
-                            .failure_details = mt_err_sentence(failed)};
-    memcpy(id, run->id, sizeof(id));
-    mt_run_done(run);
-    if (mt_store_run_apply_wait(api->store, id, 0, &change, err) < 0)
-        return -1;
-    return mt_store_run_get(api->store, &req->user, id, run, err);
+    mt_plan_forget(&plan);
+    return r;
 }
 
 // ---- look, wait, end ----
@@ -389,7 +394,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         r = mt_reply_not_yet(reply);
     } else {
         if (with_story)
-            with_story = mt_run_story(req->api->runs_dirfd, run.id, (uint64_t)after, &story) == 0;
+            with_story = mt_run_story(req->api->runs_dirfd, &run, (uint64_t)after, &story) == 0;
         r = reply_run(req, reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);

@@ -228,27 +228,38 @@ static int create_op(tx *t, void *arg, mt_err **err)
     return run_load(t->db, n->started_by, c->id, c->ret, err);
 }
 
-int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err)
+static int check_new(const mt_run_new *run, mt_err **err)
 {
-    _cleanup_(mt_run_done) mt_run made = {0};
-    char own[MT_ID_TEXT];
-    struct create c = {run, run->id, &made};
-    int r;
-
     if (run->idempotency_key &&
         check_idempotency_key(run->idempotency_key, run->request_digest, err) < 0)
         return -1;
+    if (run->id && !mt_is_id(mt_str_of(run->id)))
+        return mt_fail(err, MT_E_INTERNAL, "'%.80s' is no id", run->id);
+    return 0;
+}
+
+int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_store_done_fn *made, void *data,
+                        mt_run *ret, mt_err **err)
+{
+    _cleanup_(mt_run_done) mt_run stored = {0};
+    char own[MT_ID_TEXT];
+    struct create c = {run, run->id, &stored};
+    int r;
+
+    if (check_new(run, err) < 0) {
+        if (made)
+            made(-1, err ? *err : NULL, data);
+        return -1;
+    }
     if (!run->id) {
         mt_id_new(own);
         c.id = own;
-    } else if (!mt_is_id(mt_str_of(run->id))) {
-        return mt_fail(err, MT_E_INTERNAL, "'%.80s' is no id", run->id);
     }
-    r = store_write(s, create_op, &c, err);
+    r = store_write_then(s, create_op, &c, made, data, err);
     if (r < 0)
         return r;
-    *ret = made;
-    made = (mt_run){0};
+    *ret = stored;
+    stored = (mt_run){0};
     return r;
 }
 

@@ -395,6 +395,10 @@ typedef struct mt_run_list {
 } mt_run_list;
 void mt_run_list_done(mt_run_list *l);
 
+// result and err as the function that was called has them (err stays the store's). Called on the
+// writer's thread after the commit: be short, call no [write] function; usually it posts to a loop.
+typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
+
 typedef struct mt_run_new {
     const char *id; // NULL: made here
     const char *namespace_id;
@@ -420,8 +424,11 @@ typedef struct mt_run_new {
 // 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
 // whose run *ret is. idempotencyKeyReused when the key came with another digest. A parent that has
 // ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep; capacityExceeded when
-// the first run of the chain has MT_STORE_RUN_CHILDREN live ones. [write]
-int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_run *ret, mt_err **err);
+// the first run of the chain has MT_STORE_RUN_CHILDREN live ones.
+// made (may be NULL) is called exactly once, with the result, before this returns: for what was
+// stored on the writer's thread, after the commit and before its sync. [write]
+int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_store_done_fn *made, void *data,
+                        mt_run *ret, mt_err **err);
 // The same question without a start (ask it before refusing a start for want of room):
 // 0: *ret is that run, 1: no such key.
 int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
@@ -481,11 +488,7 @@ typedef struct mt_run_change {
     int64_t ended_us; // 0: now
 } mt_run_change;
 
-// result 0: applied, 1: nothing to change (seq seen before, or the run has ended), < 0: failed,
-// with err, which stays the store's. Called on the writer's thread after the commit: be short, call
-// no [write] function; usually it posts to a loop.
-typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
-
+// done: result 0 applied, 1 nothing to change (seq seen before, or the run has ended).
 // Not synced by itself: seq stands for a record of the run's journal, which was synced, and which
 // the server reads again at its start. Applies an event once: seq must be above the run's (0: it
 // has no number and is applied if the run still lives). An ended run never changes. Everything in

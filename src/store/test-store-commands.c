@@ -28,7 +28,7 @@ static void start(char id[MT_ID_TEXT], const char *key)
                     .request_digest = "start"};
     mt_run r = {0};
 
-    CHECK_OK(mt_store_run_create(store, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
     (void)snprintf(id, MT_ID_TEXT, "%s", r.id);
     mt_run_done(&r);
 }

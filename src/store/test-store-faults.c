@@ -259,7 +259,7 @@ static void start_run(mt_store *s, const mt_user *by, const mt_namespace *ns, ch
         .namespace_id = ns->id, .capsule = "c", .version = 1, .definition = "{}", .started_by = by};
     mt_run r = {0};
 
-    CHECK_OK(mt_store_run_create(s, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(s, &n, NULL, NULL, &r, &err));
     (void)snprintf(id, MT_ID_TEXT, "%s", r.id);
     mt_run_done(&r);
 }

@@ -16,7 +16,7 @@ static void start(char id[MT_ID_TEXT])
                     .max_duration_ms = 600000};
     mt_run r = {0};
 
-    CHECK_OK(mt_store_run_create(store, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
     (void)snprintf(id, MT_ID_TEXT, "%s", r.id);
     mt_run_done(&r);
 }

@@ -37,7 +37,7 @@ static void start(const mt_user *by, const char *capsule, char id[MT_ID_TEXT])
     mt_run_new n = plain(by, capsule);
     mt_run r = {0};
 
-    CHECK_OK(mt_store_run_create(store, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
     (void)snprintf(id, MT_ID_TEXT, "%s", r.id);
     mt_run_done(&r);
 }
@@ -52,7 +52,7 @@ static void test_create(void)
     n.vfs_ids = mounts;
     n.vfs_count = 2;
     n.labels = "{\"a\":\"b\"}";
-    CHECK_OK(mt_store_run_create(store, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
     CHECK_STR(r.status, "Starting");
     CHECK_STR(r.end_reason, "");
     CHECK_STR(r.namespace_name, "work");
@@ -72,12 +72,12 @@ static void test_create(void)
     CHECK_CODE(mt_store_namespace_delete(store, work.id, &err), CONFLICT);
     CHECK_CODE(mt_store_user_delete(store, anna.id, &err), CONFLICT);
     n.id = r.id;
-    CHECK_CODE(mt_store_run_create(store, &n, &got, &err), ALREADY_EXISTS);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &got, &err), ALREADY_EXISTS);
     n.id = "x";
-    CHECK_CODE(mt_store_run_create(store, &n, &got, &err), INTERNAL);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &got, &err), INTERNAL);
     n.id = NULL;
     mounts[1] = "no-such-vfs";
-    CHECK_CODE(mt_store_run_create(store, &n, &got, &err), CONFLICT);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &got, &err), CONFLICT);
     mt_run_done(&r);
 }
 
@@ -91,26 +91,26 @@ static void test_idempotency(void)
     n.idempotency_key = "k 1";
     n.request_digest = "d1";
     CHECK_IS(mt_store_run_by_idempotency(store, &anna, "k 1", "d1", &first, &err), 1);
-    CHECK_OK(mt_store_run_create(store, &n, &first, &err));
-    CHECK_IS(mt_store_run_create(store, &n, &second, &err), 1);
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &first, &err));
+    CHECK_IS(mt_store_run_create(store, &n, NULL, NULL, &second, &err), 1);
     CHECK_STR(second.id, first.id);
     mt_run_done(&second);
     CHECK_OK(mt_store_run_by_idempotency(store, &anna, "k 1", "d1", &second, &err));
     CHECK_STR(second.id, first.id);
     mt_run_done(&second);
     n.request_digest = "d2";
-    CHECK_CODE(mt_store_run_create(store, &n, &second, &err), IDEMPOTENCY_REUSED);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &second, &err), IDEMPOTENCY_REUSED);
     // Another user's key is another key.
     n.started_by = &bert;
-    CHECK_OK(mt_store_run_create(store, &n, &second, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &second, &err));
     CHECK(!mt_streq(second.id, first.id));
     memset(long_key, 'k', sizeof(long_key) - 1);
     long_key[sizeof(long_key) - 1] = '\0';
     n.idempotency_key = long_key;
     mt_run_done(&second);
-    CHECK_CODE(mt_store_run_create(store, &n, &second, &err), BAD_FIELD);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &second, &err), BAD_FIELD);
     n.idempotency_key = "";
-    CHECK_CODE(mt_store_run_create(store, &n, &second, &err), BAD_FIELD);
+    CHECK_CODE(mt_store_run_create(store, &n, NULL, NULL, &second, &err), BAD_FIELD);
     mt_run_done(&first);
 }
 

@@ -122,7 +122,7 @@ static void test_use(void)
                       .max_duration_ms = 1000,
                       .secret_ids = IDS,
                       .secret_count = 2};
-    CHECK_OK(mt_store_run_create(store, &new, &run, &err));
+    CHECK_OK(mt_store_run_create(store, &new, NULL, NULL, &run, &err));
     CHECK(mt_store_secret_delete(store, v.id, false, &err) < 0);
     CHECK_INT(mt_err_code(err), MT_E_CONFLICT);
     CHECK(strstr(mt_err_sentence(err), run.id) && strstr(mt_err_sentence(err), "capsules sum"));

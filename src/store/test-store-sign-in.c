@@ -15,7 +15,7 @@ static int start_below(const char *parent_id, char id[MT_ID_TEXT], mt_err **err)
                     .started_by = &anna,
                     .parent_id = parent_id};
     mt_run r = {0};
-    int rc = mt_store_run_create(store, &n, &r, err);
+    int rc = mt_store_run_create(store, &n, NULL, NULL, &r, err);
 
     if (rc == 0)
         (void)snprintf(id, MT_ID_TEXT, "%s", r.id);
@@ -171,7 +171,7 @@ static void test_starter_gone(void)
 
     start(NULL, outer);
     CHECK_OK(mt_store_user_create_in_run(store, "guest", MT_ROLE_USER, outer, &guest, &err));
-    CHECK_OK(mt_store_run_create(store, &n, &r, &err));
+    CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
     (void)snprintf(inner, sizeof(inner), "%s", r.id);
     mt_run_done(&r);
     CHECK_OK(mt_store_run_sign_in(store, inner, &u, ns, &err));

@@ -2,6 +2,7 @@
 import datetime
 import json
 import os
+import re
 
 import pytest
 
@@ -134,3 +135,14 @@ def test_doctor_looks_where_the_state_is(mt, server):
     names = [c["name"] for c in checks]
     assert len(names) == len(set(names)), names
     assert any(c["name"] == "idmapped mounts" and str(server.dir / "state") in c["detail"] for c in checks)
+
+
+def test_a_ceiling_is_said_as_it_would_be_written(mt, work, tmp_path):
+    (tmp_path / "capsules").mkdir()
+    capsule = tmp_path / "capsules" / "big.mtr"
+    capsule.write_text('limits = { memory = "1000TiB" }\n')
+    said = mt("deploy", tmp_path, namespace=work, check=1).stderr
+    ceiling = re.search(r"over this server's ceiling of (\d+[MGT]iB)\n", said)
+    assert ceiling and "nothing was deployed" in said and said.count("nothing was") == 1, said
+    capsule.write_text(f'limits = {{ memory = "{ceiling.group(1)}" }}\n')
+    mt("deploy", tmp_path, namespace=work, check=0)

@@ -104,8 +104,10 @@ def test_too_much_for_one_run_is_said(api, py, space):
         py.secrets.create(f"s{i}", "x" * 65536, space)
     api.deploy(space, {"capsules/big.mtr": mtr({"secrets": [{"secret": Ref(f"s{i}"), "mountName": f"s{i}"}
                                                             for i in range(17)]})})
-    run = py.capsules.run("big", space)
-    assert run.status == "Error" and "1 MiB in all" in run.failure_details and "x" * 20 not in run.failure_details
+    with pytest.raises(maitento.MaitentoError) as error:
+        py.capsules.run("big", space)
+    assert error.value.code == "tooLarge" and "1 MiB in all" in str(error.value) and "x" * 20 not in str(error.value)
+    assert py.capsule_runs.list(space) == []
 
 
 # ---- change and removal ----

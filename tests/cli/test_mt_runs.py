@@ -144,4 +144,4 @@ def test_run_ids_are_asked_of_the_server_in_one_small_page(mt, fake):
 def test_a_small_peak_of_memory_is_not_shown_as_none(mt, fake):
     mt("capsule-start", "bench")
     fake.runs[0]["memoryPeakBytes"] = 300 << 10
-    assert "300KiB" in mt("capsule-run-get", "@last").out
+    assert "300KiB at its peak" in mt("capsule-run-get", "@last").out

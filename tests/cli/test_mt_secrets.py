@@ -80,7 +80,9 @@ def test_refused(mt, kept, tmp_path):
     assert "empty" in mt("secret-create", "a", code=2).err
     assert "65536 bytes" in mt("secret-create", "a", stdin=b"x" * 65537, code=2).err
     assert "cannot read 'none'" in mt("secret-create", "a", "--file", "none", code=3).err
-    mt("secret-create", "a", CANARY, code=2)  # no value by argument
+    for command in ("secret-create", "secret-set"):  # no value by argument, and none in what is said of it
+        said = mt(command, "a", CANARY, code=2).err
+        assert "never an argument" in said and CANARY not in said
     assert CANARY not in mt("secret-create", "a", "--value", CANARY, code=2).out
     mt("secret-create", "a", stdin=b"1")
     assert "exists already" in mt("secret-create", "a", stdin=b"2", code=5).err

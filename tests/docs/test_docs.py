@@ -1,4 +1,4 @@
-"""Executes the examples of the guide, page by page, each on a server that starts empty.
+"""Executes the examples of the guide and of README.md, page by page, each on a server that starts empty.
 
 A fenced block with title="PATH" writes that file. A `console` block runs its `$ ` lines one after
 another; the lines below are what it prints: `…` stands for anything, on a line of its own for any
@@ -15,7 +15,7 @@ from conftest import debian_is_there
 import mtserver
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [p for p in sorted((ROOT / "docs" / "guide").glob("*.md"))
+PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
          if "```console" in p.read_text(encoding="utf-8")]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.S | re.M)
 

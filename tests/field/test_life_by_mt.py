@@ -192,9 +192,21 @@ def test_o29_setup_that_fails_is_told_and_runs_nothing_that_was_queued(api, mt, 
         assert "the run failed to start: Startup command failed: " in done.stderr and len(done.stderr) < 6000, done.stderr[:300]
         shown = mt("capsule-run-get", run, check=0).stdout
         assert "Startup command failed: " in shown and said in shown and "Error" in shown, shown[:500]
-        assert "startFailed" in story(mt, run)
+        assert "startFailed" in story(mt, run) and f"startup command 1 started: {startup[0]['command']}\n" in story(mt, run)
         assert mt("capsule-run-await", run).returncode == 1
     assert mt("ls", f"/vfs/work@{work}/", check=0).stdout == ""
+
+
+def test_o29_the_story_tells_each_command_by_its_words(api, mt, work):
+    long = "é" * 150
+    api.capsule(work, [{"command": "test", "arguments": ["-d", "/tmp"]}, {"command": "true\ntrue #" + long}],
+                autoTerminate=True, **WORK)
+    run = mt("capsule-start", "c", namespace=work, check=0).stdout.strip()
+    told = [l.split("  ", 1)[1] for l in story(mt, run).splitlines() if "command" in l and " started" in l]
+    assert told[0] == "startup command 1 started: test -d /tmp"
+    assert re.fullmatch("startup command 2 started: true true #é{94}…", told[1]), told
+    more = api.run(work, "c", {"startup": [{"command": "echo of this start"}]})
+    assert "startup command 3 started: echo of this start\n" in story(mt, more["id"])
 
 
 # ---- O-30 ----

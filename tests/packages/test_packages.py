@@ -2,6 +2,7 @@
 """`packages` of a capsule: acceptance 5, 30, 31, 67 and field case O-30, from a repository of the tests'
 own; sqlite3 itself comes from Debian where this machine reaches it."""
 import os
+import random
 import signal
 import sys
 import threading
@@ -338,6 +339,41 @@ def test_more_sets_at_once_than_builders_and_a_killed_runner(held, mirror):
     ended = [held.get(run, seconds=180) for run in runs]
     assert [run["status"] for run in ended] == ["Finished"] * len(SETS), ended
     wait_for(lambda: not held.half(), held.half())
+
+
+def janitor_of(runner):
+    """The runner's janitor, a child of it; a new runner has it a little later."""
+    found = []
+
+    def look():
+        for pid in Path(f"/proc/{runner.pid}/task/{runner.pid}/children").read_text().split():
+            try:
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "mt-janitor":
+                    found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    wait_for(look, "there is a janitor")
+    return found[0]
+
+
+def test_runner_and_janitor_killed_at_any_moment(other):
+    ns = other.namespace()
+    for n in range(8):
+        packages = random.sample(sorted({p for s in SETS for p in s}), 1 + n % 4)
+        other.capsule(ns, [], packages=packages, autoTerminate=True, maxDuration="00:05:00", **SMALL)
+        runs = [other.start(ns, "c") for _ in range(2)]
+        time.sleep(random.uniform(0, 1.2))  # any moment of it
+        if n % 3 == 2:
+            os.kill(janitor_of(other.server.runner), signal.SIGKILL)
+        else:
+            os.kill(other.server.runner.pid, signal.SIGKILL)
+            other.server.runner.wait()
+            other.server.start_runner()
+        ended = [other.get(run, seconds=120) for run in runs]
+        assert [run["status"] for run in ended] == ["Finished"] * 2, ended
+    wait_for(lambda: not other.half(), other.half())
 
 
 def test_a_killed_server_finds_the_run_again(held, mirror):

@@ -160,6 +160,23 @@ def test_runs_that_no_runner_has_taken_end_all_the_same(own):
     assert names == {"first", "waiting"}
 
 
+def test_what_a_runner_had_not_read_when_it_was_killed(own):
+    """A start that is stopped ends, and another is carried out by the next runner, once."""
+    ns = counted(own)
+    assert own.run(ns, "c", {"environment": {"N": "first"}})["status"] == "Finished"
+    os.kill(own.server.runner.pid, signal.SIGSTOP)
+    stopped, waiting = (own.start(ns, "c", {"environment": {"N": name}}) for name in ("stopped", "waiting"))
+    own.terminate(stopped)
+    own.server.runner.kill()
+    own.server.runner.wait()
+    ended = own.get(stopped)
+    assert (ended["status"], ended["endReason"]) == ("Finished", "terminated"), ended
+    own.server.start_runner()
+    assert own.get(waiting)["status"] == "Finished"
+    names = {i["name"]: i["size"] for i in own.call("GET", own.files(ns, "work", "/", "list"))["items"]}
+    assert names == {"first": 1, "waiting": 1}
+
+
 def counted(api):
     """A capsule whose runs leave one letter each in a file of their own."""
     ns = api.namespace()

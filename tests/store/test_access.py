@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what over HTTP: sign-in, users, keys, namespaces and members (field case O-32)."""
+import datetime
 import http.client
 import itertools
 import json
 import os
+import re
 import sqlite3
+import time
 from urllib.parse import urlparse
 
 import pytest
@@ -53,27 +56,21 @@ def tcp(server, method, path, headers=None, body=None):
         connection.close()
 
 
-ROUTES = [
-    ("GET", "/v1/whoami"), ("PUT", "/v1/default-namespace"),
-    ("GET", "/v1/namespaces"), ("POST", "/v1/namespaces"),
-    ("GET", "/v1/namespaces/x"), ("DELETE", "/v1/namespaces/x"),
-    ("GET", "/v1/namespaces/x/members"), ("PUT", "/v1/namespaces/x/members/y"),
-    ("DELETE", "/v1/namespaces/x/members/y"),
-    ("GET", "/v1/namespaces/x/vfs"), ("POST", "/v1/namespaces/x/vfs"),
-    ("GET", "/v1/namespaces/x/vfs/y"), ("DELETE", "/v1/namespaces/x/vfs/y"),
-    ("GET", "/v1/namespaces/x/vfs/y/files?path=/a"), ("HEAD", "/v1/namespaces/x/vfs/y/files?path=/a"),
-    ("PUT", "/v1/namespaces/x/vfs/y/files?path=/a"), ("DELETE", "/v1/namespaces/x/vfs/y/files?path=/a"),
-    ("GET", "/v1/namespaces/x/vfs/y/list?path=/"), ("GET", "/v1/namespaces/x/vfs/y/stat?path=/"),
-    ("POST", "/v1/namespaces/x/vfs/y/mkdir"), ("POST", "/v1/namespaces/x/vfs/y/move"),
-    ("POST", "/v1/namespaces/x/deploy"),
-    ("GET", "/v1/namespaces/x/capsules"), ("GET", "/v1/namespaces/x/capsules/y"),
-    ("POST", "/v1/namespaces/x/capsules/y/runs"),
-    ("GET", "/v1/capsule-runs"), ("GET", "/v1/capsule-runs/z"), ("POST", "/v1/capsule-runs/z/terminate"),
-    ("GET", "/v1/commands/z"),
-    ("GET", "/v1/images"), ("GET", "/v1/doctor"),
-    ("GET", "/v1/keys"), ("POST", "/v1/keys"), ("DELETE", "/v1/keys/z"),
-    ("GET", "/v1/users"), ("POST", "/v1/users"), ("DELETE", "/v1/users/y"),
-]
+# What is open, and tells nothing of anybody.
+OPEN = {("get", "/v1/health"), ("get", "/openapi.json")}
+
+
+def routes(server):
+    """Each route that the server describes, with something in the places of names: [(METHOD, path)]."""
+    status, api = server.request("GET", "/openapi.json")
+    assert status == 200
+    found = []
+    for path, methods in api["paths"].items():
+        for method in methods:
+            if method in ("get", "head", "put", "post", "delete") and (method, path) not in OPEN:
+                found.append((method.upper(), re.sub(r"\{(\w+)\}", "00000000-0000-7000-8000-000000000000", path)))
+    return found
+
 
 BAD_SIGN_INS = {
     "none": {},
@@ -90,9 +87,51 @@ BAD_SIGN_INS = {
 
 @pytest.mark.parametrize("how", BAD_SIGN_INS)
 def test_o32_every_route_needs_a_sign_in(server, how):
-    for method, path in ROUTES:
-        status, code = tcp(server, method, path, BAD_SIGN_INS[how])
-        assert (status, code) == (401, "unauthenticated" if method != "HEAD" else None), (method, path)
+    asked = routes(server)
+    assert len(asked) >= 60 and any("/commands" in path for _, path in asked)
+    for method, path in asked:
+        for query in ("", "?path=/a") if path.endswith("/files") else ("",):
+            status, code = tcp(server, method, path + query, BAD_SIGN_INS[how])
+            assert (status, code) == (401, "unauthenticated" if method != "HEAD" else None), (method, path)
+
+
+def test_o32_other_methods_tell_nothing(server):
+    for method in ("OPTIONS", "TRACE", "PATCH", "HEAD"):
+        for path in ("/v1/whoami", "/v1/namespaces", "/v1/capsule-runs"):
+            status, code = tcp(server, method, path)
+            assert status in (401, 405, 501), (method, path, status, code)
+
+
+def test_o32_an_expired_key_is_none(api, server):
+    """It works until its moment, and not after it."""
+    made = api.call("POST", "/v1/keys", {"name": unique("short"), "expires": (
+        datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=3)).strftime("%Y-%m-%dT%H:%M:%SZ")}, 201)
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    assert tcp(server, "GET", "/v1/whoami", headers)[0] == 200
+    deadline = time.monotonic() + 30
+    while tcp(server, "GET", "/v1/whoami", headers)[0] == 200 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert tcp(server, "GET", "/v1/whoami", headers) == (401, "unauthenticated")
+
+
+def test_o32_a_command_counts_under_its_own_run_alone(api, person):
+    anna, bert = person("anna"), person("bert")
+    ns = unique("annas")
+    anna.call("POST", "/v1/namespaces", {"name": ns}, 201)
+    anna.call("POST", f"/v1/namespaces/{ns}/deploy", {"files": [{"path": "capsules/c.mtr", "content": 'maxDuration = "00:02:00"\n'}]})
+    one, two = (anna.call("POST", f"/v1/namespaces/{ns}/capsules/c/runs", None, 201)["id"] for _ in range(2))
+    command = anna.call("POST", f"/v1/capsule-runs/{one}/commands", {"command": "true"}, 201)["id"]
+    assert anna.call("GET", f"/v1/capsule-runs/{one}/commands/{command}")["id"] == command
+    for who, run in ((anna, two), (bert, one), (bert, two)):
+        for method, path in (("GET", ""), ("GET", "/output"), ("POST", "/cancel")):
+            assert who.refused(method, f"/v1/capsule-runs/{run}/commands/{command}{path}")[0] == 404, (who.name, path)
+    for method, path in (("GET", ""), ("POST", "/terminate"), ("GET", "/commands"), ("POST", "/extend")):
+        body = {"maxDuration": "00:03:00"} if path == "/extend" else None
+        unseen = bert.refused(method, f"/v1/capsule-runs/{one}{path}", body)
+        absent = bert.refused(method, f"/v1/capsule-runs/00000000-0000-7000-8000-000000000000{path}", body)
+        assert unseen[:2] == absent[:2] == (404, "notFound"), (method, path, unseen)
+    for run in (one, two):
+        anna.call("POST", f"/v1/capsule-runs/{run}/terminate")
 
 
 def test_o32_what_is_open_tells_nothing(server):
