@@ -537,6 +537,37 @@ def test_f_a_listing_does_not_go_on_behind_its_end(server, api, py, run):
     assert status == 503 and "interferes" in json.loads(answer)["detail"], (status, answer[-300:], done)
 
 
+# And it keeps all that it meets.
+FAKE_MANY = "seen = set()\n" + FAKE_BUSY.replace("    time.sleep(1000)", "    seen.add(pid)").replace(
+    "if open(", "if int(pid) not in seen and open(")
+
+
+def test_f_lists_that_never_end_do_not_fill_the_server(server, api, py, run):
+    """Each is as long as one may be, and the process that says it then says nothing more."""
+    path = b"/" + b"\xff" * 4000
+    entry = frame(7, text(path) + b"\0" + text(b"") + b"\0" + struct.pack("<IQQqq", 0o644, 1, 1, 1, 1))
+    before = rss_kib(server.server)
+    fake = py.capsule_runs.exec(run, "python3", ["-c", FAKE_MANY, f"{entry!r} * 100", "6"], run_async=True)
+    answers = []
+
+    def ask():
+        status, _, answer = api.raw("GET", f"/v1/capsule-runs/{run.id}/files/list?path=/&recursive=true&limit=1000")
+        answers.append((status, answer))
+
+    def held():
+        asking = [t for t in asked if t.is_alive()]
+        for _ in range(28 - len(asking)):
+            asked.append(threading.Thread(target=ask, daemon=True))
+            asked[-1].start()
+        return sum(status == 503 and b"too many long lists" in answer for status, answer in answers) > 3
+    asked = []
+    until(held, 90)
+    assert rss_kib(server.server) - before < 160 << 10
+    py.capsule_runs.cancel_command(run, fake)
+    until(lambda: sessions(py, run) == 0)
+    assert py.capsule_runs.files(run).read("/etc/hostname")
+
+
 def test_f_an_image_without_programs_still_has_files(py, fresh):
     """mt-session is none of the image's: what a capsule removes or replaces is not what runs."""
     run = fresh()
