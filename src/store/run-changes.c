@@ -186,16 +186,13 @@ int mt_store_run_apply(mt_store *s, const char *run_id, int64_t seq, const mt_ru
                        mt_store_done_fn *done, void *data, mt_err **err)
 {
     struct apply *a;
-    bool lazy;
 
     if (check_change(change, err) < 0)
         return -1;
     a = copy_change(run_id, seq, change);
     if (!a)
         return mt_fail_oom(err);
-    lazy = change->command && change->command->started && !change->command->ended;
-    if ((lazy ? store_write_lazy(s, apply_op, a, done, data, err)
-              : store_write_async(s, apply_op, a, true, done, data, err)) < 0) {
+    if (store_write_async(s, apply_op, a, true, done, data, err) < 0) {
         free(a);
         return -1;
     }

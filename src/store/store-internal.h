@@ -28,7 +28,6 @@ typedef struct op {
     mt_store_done_fn *done; // after the commit; async: then arg and op are freed
     void *data;
     bool async, finished;
-    bool lazy;           // async, and can wait a moment for company
     pthread_cond_t cond; // sync: signalled when finished
     struct op *next;
 } op;
@@ -48,7 +47,6 @@ struct mt_store {
     pthread_cond_t wake;
     op *head, **tail;
     size_t queued;
-    size_t urgent; // of them, those that are not lazy
     bool stopping;
     db *writer;      // the writer thread's alone once it runs
     bool sync_light; // its commits are not synced for now; the writer thread's alone
@@ -91,10 +89,6 @@ int store_write_then(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, 
 // arg is one malloc'd block, which becomes the writer's when this returns 0.
 int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
                       void *data, mt_err **err);
-// The same for an essential one that may be committed some milliseconds later, with what comes by
-// then.
-int store_write_lazy(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, void *data,
-                     mt_err **err);
 
 // readers.c
 typedef struct reader {

@@ -13,7 +13,7 @@
 // may then spend the reserve file; while it is spent, others are refused.
 #include "store/store-internal.h"
 
-enum { REFILL_EVERY_US = 1000000, LAZY_NS = 5000000 };
+enum { REFILL_EVERY_US = 1000000 };
 
 static bool machine_fault(const mt_err *e)
 {
@@ -215,25 +215,6 @@ static void perform_all(mt_store *s, op *ops)
     }
 }
 
-// With the lock held. That a command has begun can wait a moment: most end soon, and then the two
-// are one transaction.
-static void wait_for_work(mt_store *s)
-{
-    struct timespec until;
-
-    while (!s->head && !s->stopping)
-        pthread_cond_wait(&s->wake, &s->lock);
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LAZY_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    while (!s->urgent && !s->stopping &&
-           pthread_cond_clockwait(&s->wake, &s->lock, CLOCK_MONOTONIC, &until) == 0)
-        ;
-}
-
 static void *writer_main(void *data)
 {
     mt_store *s = data;
@@ -242,11 +223,12 @@ static void *writer_main(void *data)
         op *ops;
 
         pthread_mutex_lock(&s->lock);
-        wait_for_work(s);
+        while (!s->head && !s->stopping)
+            pthread_cond_wait(&s->wake, &s->lock);
         ops = s->head;
         s->head = NULL;
         s->tail = &s->head;
-        s->queued = s->urgent = 0;
+        s->queued = 0;
         pthread_mutex_unlock(&s->lock);
         if (!ops)
             return NULL;
@@ -291,7 +273,6 @@ static int enqueue(mt_store *s, op *o, mt_err **err)
     *s->tail = o;
     s->tail = &o->next;
     s->queued++;
-    s->urgent += !o->lazy;
     pthread_cond_signal(&s->wake);
     return 0;
 }
@@ -344,15 +325,16 @@ int store_write_essential(mt_store *s, op_fn *fn, void *arg, mt_err **err)
     return write_and_wait(s, &o, err);
 }
 
-static int write_later(mt_store *s, const op *what, mt_err **err)
+int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
+                      void *data, mt_err **err)
 {
     op *o = calloc(1, sizeof(*o));
     int r;
 
     if (!o)
         return mt_fail_oom(err);
-    *o = *what;
-    o->async = true;
+    *o = (op){
+        .fn = fn, .arg = arg, .essential = essential, .done = done, .data = data, .async = true};
     pthread_mutex_lock(&s->lock);
     r = enqueue(s, o, err);
     pthread_mutex_unlock(&s->lock);
@@ -372,21 +354,4 @@ static int nothing_op(tx *t, void *arg, mt_err **err)
 int mt_store_settle(mt_store *s, mt_err **err)
 {
     return store_write_essential(s, nothing_op, NULL, err);
-}
-
-int store_write_async(mt_store *s, op_fn *fn, void *arg, bool essential, mt_store_done_fn *done,
-                      void *data, mt_err **err)
-{
-    const op o = {.fn = fn, .arg = arg, .essential = essential, .done = done, .data = data};
-
-    return write_later(s, &o, err);
-}
-
-int store_write_lazy(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, void *data,
-                     mt_err **err)
-{
-    const op o = {
-        .fn = fn, .arg = arg, .essential = true, .lazy = true, .done = done, .data = data};
-
-    return write_later(s, &o, err);
 }
