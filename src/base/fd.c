@@ -11,10 +11,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
-
 int mt_read_full(int fd, void *data, size_t len)
 {
     char *p = data;
@@ -139,13 +135,6 @@ int mt_set_nonblock(int fd, bool on)
         return -errno;
     flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
     return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
-}
-
-void mt_refuse_fds(int socket)
-{
-    const int no = 0;
-
-    (void)setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 }
 
 int mt_mkdir_p(const char *path, mode_t mode)

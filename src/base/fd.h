@@ -16,10 +16,6 @@ int mt_read_file(int dirfd, const char *path, mt_buf *b);
 // Writes a temporary file beside path, syncs it, renames it over path and syncs the folder.
 int mt_write_file_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode);
 int mt_set_nonblock(int fd, bool on);
-// What peers send along with their bytes (SCM_RIGHTS) is refused: it would be this process that
-// closes it, which may take long, and be done for somebody hostile. Linux has it from 6.16 on, and
-// connections get it from their listener. Older ones: capsule/seccomp.c sees to the worst.
-void mt_refuse_fds(int socket);
 int mt_mkdir_p(const char *path, mode_t mode); // -EEXIST is not an error
 // As many fds as the process may have; root gets at least so many. A shell's 1,024 are not enough.
 void mt_allow_many_fds(unsigned wanted);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/arena.h"
+#include "base/aside.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -14,6 +15,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -382,6 +385,88 @@ static void test_pass_fds(void)
     (void)close(got[1]);
 }
 
+// --- aside ---
+
+static void send_fd(int socket, int fd)
+{
+    CHECK_INT(mt_send_fds(socket, "x", 1, &fd, 1, 0), 0);
+}
+
+// Whether all ends that can write to the pipe are closed before long.
+static bool ends(int pipe_fd)
+{
+    struct pollfd p = {.fd = pipe_fd};
+
+    return poll(&p, 1, 20000) == 1 && (p.revents & POLLHUP);
+}
+
+// What has a peer that takes nothing, and lingers: whoever closes it last waits for an hour.
+static int lingering(int *ret_peer)
+{
+    const struct linger hour = {1, 3600};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static const char zeros[65536];
+
+    CHECK(bind(listener, (struct sockaddr *)&at, len) == 0 && listen(listener, 1) == 0 &&
+          getsockname(listener, (struct sockaddr *)&at, &len) == 0 &&
+          connect(fd, (struct sockaddr *)&at, len) == 0);
+    *ret_peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    (void)close(listener);
+    while (send(fd, zeros, sizeof(zeros), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        ;
+    CHECK_INT(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)), 0);
+    return fd;
+}
+
+static void test_aside(void)
+{
+    int pair[2], ends_of_pipe[2];
+    char text[16];
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK(send(pair[0], "plain", 5, 0) == 5);
+    CHECK_INT(mt_recv_aside(pair[1], text, sizeof(text)), 5);
+    errno = 0;
+    CHECK(mt_recv_aside(pair[1], text, sizeof(text)) == -1 && errno == EAGAIN);
+    // One that is read, and one that stays in a socket which is closed.
+    for (int i = 0; i < 2; i++) {
+        CHECK(pipe2(ends_of_pipe, O_CLOEXEC) == 0);
+        send_fd(pair[0], ends_of_pipe[1]);
+        (void)close(ends_of_pipe[1]);
+        if (i == 0) {
+            CHECK(mt_recv_aside(pair[1], text, sizeof(text)) == -1 && errno == EPROTO);
+        } else {
+            mt_close_aside(&pair[1]);
+            CHECK_INT(pair[1], -1);
+        }
+        CHECK(ends(ends_of_pipe[0]));
+        (void)close(ends_of_pipe[0]);
+    }
+    (void)close(pair[0]);
+}
+
+// Whoever reads, or closes, is not held up. Last: the thread is.
+static void test_aside_lingering(void)
+{
+    int pair[2], peer, fd = lingering(&peer);
+    char text[16];
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    (void)alarm(60);
+    send_fd(pair[0], fd);
+    mt_close_aside(&fd);
+    CHECK(mt_recv_aside(pair[1], text, sizeof(text)) == -1 && errno == EPROTO);
+    if (mt_refuse_fds(pair[1])) // Linux 6.16
+        CHECK_INT(mt_send_fds(pair[0], "x", 1, &peer, 1, 0), -EPERM);
+    mt_close_aside(&pair[1]);
+    (void)alarm(0);
+    (void)close(pair[0]);
+    (void)close(peer);
+}
+
 int main(void)
 {
     test_pass_fds();
@@ -400,5 +485,7 @@ int main(void)
     test_files();
     test_sha256();
     test_packages();
+    test_aside();
+    test_aside_lingering();
     return TAP_DONE();
 }

@@ -5,6 +5,7 @@
 //     └──SESSION_FAILED, end of the connection, of the run──────────────────────────^
 #include "core/run-sessions.h"
 
+#include "base/aside.h"
 #include "core/runs-internal.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ struct mt_session {
     mt_session_events events;
     void *data;
     mt_buf in, out;
+    bool aside; // base/aside.h
     bool paused;
     bool busy;   // an event is being told: freed later
     bool closed; // by mt_session_close() within one
@@ -53,12 +55,20 @@ static void unlink_session(mt_session *s)
     s->l = NULL;
 }
 
+static void close_socket(mt_session *s)
+{
+    mt_io_remove(s->io);
+    s->io = NULL;
+    if (s->aside)
+        mt_close_aside(&s->fd);
+    mt_close_fd(&s->fd);
+}
+
 static void destroy(mt_session *s)
 {
     unlink_session(s);
-    mt_io_remove(s->io);
+    close_socket(s);
     mt_timer_free(s->timer);
-    mt_close_fd(&s->fd);
     mt_buf_done(&s->in);
     mt_buf_done(&s->out);
     free(s->sentence);
@@ -74,13 +84,6 @@ static bool told(mt_session *s)
     if (closed)
         destroy(s);
     return !closed;
-}
-
-static void close_socket(mt_session *s)
-{
-    mt_io_remove(s->io);
-    s->io = NULL;
-    mt_close_fd(&s->fd);
 }
 
 static void over(mt_session *s)
@@ -184,7 +187,9 @@ static bool receive(mt_session *s)
 {
     for (int turn = 0; turn < TURN && !s->paused; turn++) {
         void *room = mt_buf_reserve(&s->in, READ_BYTES);
-        ssize_t n = room ? recv(s->fd, room, READ_BYTES, MSG_DONTWAIT) : -1;
+        ssize_t n = !room      ? -1
+                    : s->aside ? mt_recv_aside(s->fd, room, READ_BYTES)
+                               : recv(s->fd, room, READ_BYTES, MSG_DONTWAIT);
 
         if (n < 0 && room && (errno == EAGAIN || errno == EINTR))
             return true;
@@ -270,6 +275,7 @@ static void on_started(mt_session *s, int fd)
         return;
     }
     s->fd = fd;
+    s->aside = !mt_refuse_fds(fd);
     s->state = OPEN;
     mt_timer_stop(s->timer);
     if (!open_io(s)) {

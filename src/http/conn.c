@@ -6,6 +6,8 @@
 //     └─wrong──> QUIET └─answered, too much left──> QUIET ──> LINGER
 #include "http/server-internal.h"
 
+#include "base/aside.h"
+
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -79,6 +81,8 @@ void mt_http_conn_close_(mt_http_x *x)
     mt_http_pool_remove_(x);
     mt_io_remove(x->io);
     mt_timer_free(x->timer);
+    if (x->aside)
+        mt_close_aside(&x->fd);
     mt_close_fd(&x->fd);
     mt_buf_done(&x->in);
     mt_buf_done(&x->out);
@@ -380,13 +384,18 @@ static void at_eof(mt_http_x *x)
         x->state = MT_HTTP_S_QUIET;
 }
 
+static ssize_t receive(mt_http_x *x, void *to, size_t most)
+{
+    return x->aside ? mt_recv_aside(x->fd, to, most) : recv(x->fd, to, most, MSG_DONTWAIT);
+}
+
 static void read_once(mt_http_x *x)
 {
     // What a client sends ahead is kept while its first request is answered: not much of it.
     size_t most = x->state == MT_HTTP_S_HEAD ? MT_HTTP_READ_HEAD_BYTES : MT_HTTP_READ_BYTES;
     bool streams = x->body_fn != NULL;
     char *scratch = x->server->scratch;
-    ssize_t n = recv(x->fd, scratch, most, MSG_DONTWAIT);
+    ssize_t n = receive(x, scratch, most);
 
     if (n > 0) {
         received(x, scratch, (size_t)n);
@@ -567,7 +576,7 @@ void mt_http_conn_settle_(mt_http_x *x)
 // is read and kept, and one that sends ahead without measure is cut.
 static void check_parked(mt_http_x *x)
 {
-    ssize_t n = recv(x->fd, x->server->scratch, MT_HTTP_READ_BYTES, MSG_DONTWAIT);
+    ssize_t n = receive(x, x->server->scratch, MT_HTTP_READ_BYTES);
 
     x->read_ns = mt_boottime_ns();
     if (n > 0)

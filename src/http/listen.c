@@ -2,7 +2,7 @@
 // Listeners, and accepting.
 #include "http/server-internal.h"
 
-#include "base/fd.h"
+#include "base/aside.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,7 +29,8 @@ struct mt_http_listener {
     mt_timer *retry;
     void *tag;
     size_t limit, count;
-    bool full; // as many as its limit: not listening until one leaves
+    bool refuses; // descriptors: else its connections are read and closed aside
+    bool full;    // as many as its limit: not listening until one leaves
     uint16_t port;
     char *path; // of a Unix socket that it made
     dev_t dev;
@@ -106,6 +107,7 @@ static int admit(mt_http_server *s, int fd, mt_http_listener *l, void *tag)
     x->fd = MT_TAKE_FD(mine);
     x->tag = tag;
     x->listener = l;
+    x->aside = peer.is_unix && !(l && l->refuses);
     if (l)
         l->count++;
     mt_http_conn_settle_(x); // sets its first deadline
@@ -258,8 +260,8 @@ mt_http_listener *mt_http_listen_fd(mt_http_server *server, int fd, void *tag, m
         mt_close_fd(&fd);
         return NULL;
     }
-    mt_refuse_fds(fd); // where it is a Unix socket
-    *l = (mt_http_listener){.server = server, .fd = fd, .tag = tag, .port = port_of(fd)};
+    *l = (mt_http_listener){
+        .server = server, .fd = fd, .tag = tag, .refuses = mt_refuse_fds(fd), .port = port_of(fd)};
     l->retry = mt_timer_new(server->loop, on_retry, l);
     l->io = l->retry ? mt_io_add(server->loop, fd, EPOLLIN, on_accept, l) : NULL;
     if (!l->io) {

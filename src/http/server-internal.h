@@ -58,6 +58,7 @@ struct mt_http_x {
     bool kicked;      // settle soon
     int depth;        // > 0: inside an event or callback, settling comes at its end
     bool broken;      // to be cut
+    bool aside;       // base/aside.h
     bool peer_shut;   // the client has closed its sending side
     bool first;       // nothing was ever received
     bool close_after; // no further request on this connection

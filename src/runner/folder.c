@@ -9,6 +9,7 @@
 // that the service can read.
 #include "runner/runner.h"
 
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "capsule/syscalls.h"
@@ -63,7 +64,7 @@ int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/sock", folder_fd);
-    mt_refuse_fds(fd);
+    (void)mt_refuse_fds(fd);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
         fchownat(folder_fd, "sock", r->o.service_uid, r->o.service_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
         fchmodat(folder_fd, "sock", 0600, 0) < 0 || listen(fd, BACKLOG) < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of the child: mt, and the socket by which the capsule's default user is signed in to the
 // server (docs/internals/sign-in.md). Both are the same for every run, so spares have them.
+#include "base/aside.h"
 #include "base/fd.h"
 #include "capsule/idmap.h"
 #include "capsule/syscalls.h"
@@ -58,7 +59,7 @@ static int listen_in(int folder_fd, int *ret_fd)
     const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "api.sock"};
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    mt_refuse_fds(fd);
+    (void)mt_refuse_fds(fd); // where not, the server takes care
     if (fd < 0 || fchdir(folder_fd) < 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
         fchmodat(folder_fd, "api.sock", 0600, 0) < 0 ||

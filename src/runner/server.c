@@ -2,7 +2,7 @@
 // The socket for servers: frames in, frames out. The peer must be the service user or root.
 #include "runner/runner.h"
 
-#include "base/fd.h"
+#include "base/aside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -274,7 +274,7 @@ int server_bind(runner *r, mt_err **err)
 
 int server_listen(runner *r, mt_err **err)
 {
-    mt_refuse_fds(r->listen_fd);
+    (void)mt_refuse_fds(r->listen_fd);
     if (listen(r->listen_fd, RUNNER_CONNS_MAX) < 0)
         return mt_fail_errno(err, errno, "cannot listen on the socket '%s'", r->o.socket);
     if (!mt_io_add(r->loop, r->listen_fd, EPOLLIN, on_accept, r))

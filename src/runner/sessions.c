@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/aside.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "capsule/protocol.h"
 #include "runner/supervisor-internal.h"
 
@@ -174,7 +174,7 @@ static int make_process(supervisor *s, session *e, mt_err **err)
         return mt_fail_errno(err, errno, "cannot make a socket pair");
     e->fd = pair[0];
     theirs = pair[1];
-    mt_refuse_fds(e->fd);
+    (void)mt_refuse_fds(e->fd); // where not, the server takes care
     what.in_fd = what.out_fd = theirs;
     if (mt_cgroup_make_command(s->res->cgroup, e->number, err) < 0)
         return -1;

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import socket
+import struct
 import sys
 import threading
 import time
@@ -496,6 +497,75 @@ def test_f_who_speaks_for_the_helper_harms_its_own_transfer_alone(server, api, p
     py.capsule_runs.wait_command(run, fake)
     assert py.capsule_runs.files(run).read("/etc/hostname")
     assert rss_kib(server.server) - before < 16 << 10
+
+
+# The same for one that is at work: it is stopped wherever it is, and says it from there.
+FAKE_BUSY = FAKE.replace("call, at = regs[RIP] - 2,", "call, at = instruction(pid),").replace(
+    'open(f"/proc/{pid}/syscall").read()[:5] == "0 0x0"', "True").replace("time.sleep(0.01)", "pass").replace("def say(pid):", """
+def instruction(pid):
+    line = next(l for l in open(f"/proc/{pid}/maps") if " r-xp " in l)
+    begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(begin)
+        return begin + memory.read(end - begin).index(b"\\x0f\\x05")
+
+def say(pid):""")
+
+
+def frame(kind, payload):
+    return struct.pack("<IB", len(payload), kind) + payload
+
+
+def text(s):
+    return struct.pack("<I", len(s)) + s
+
+
+def test_f_a_listing_does_not_go_on_behind_its_end(server, api, py, run):
+    entry = frame(7, text(b"/x") + b"\0" + text(b"") + b"\0" + struct.pack("<IQQqq", 0o644, 1, 1, 1, 1))
+    said = frame(8, text(b"") + struct.pack("<Q", 0)) + entry + frame(5, b"\0")
+    fake = py.capsule_runs.exec(run, "python3", ["-c", FAKE_BUSY, repr(said), "1"], run_async=True)
+    until(lambda: py.capsule_runs.get_command(run, fake).status == "Running")
+    for _ in range(200):  # until one of them is met in the middle of its work
+        status, _, answer = api.raw("GET", f"/v1/capsule-runs/{run.id}/files/list?path=/&recursive=true&limit=1000")
+        assert json.loads(answer), answer
+        if status != 200:
+            break
+    py.capsule_runs.cancel_command(run, fake)
+    done = py.capsule_runs.wait_command(run, fake)
+    if done.exit_code == 3:
+        pytest.skip(f"this kernel keeps processes of one user apart: {done.output_standard}")
+    assert status == 503 and "interferes" in json.loads(answer)["detail"], (status, answer[-300:], done)
+
+
+# And it keeps all that it meets.
+FAKE_MANY = "seen = set()\n" + FAKE_BUSY.replace("    time.sleep(1000)", "    seen.add(pid)").replace(
+    "if open(", "if int(pid) not in seen and open(")
+
+
+def test_f_lists_that_never_end_do_not_fill_the_server(server, api, py, run):
+    """Each is as long as one may be, and the process that says it then says nothing more."""
+    path = b"/" + b"\xff" * 4000
+    entry = frame(7, text(path) + b"\0" + text(b"") + b"\0" + struct.pack("<IQQqq", 0o644, 1, 1, 1, 1))
+    before = rss_kib(server.server)
+    fake = py.capsule_runs.exec(run, "python3", ["-c", FAKE_MANY, f"{entry!r} * 100", "6"], run_async=True)
+    answers = []
+
+    def ask():
+        status, _, answer = api.raw("GET", f"/v1/capsule-runs/{run.id}/files/list?path=/&recursive=true&limit=1000")
+        answers.append((status, answer))
+
+    def held():
+        asking = [t for t in asked if t.is_alive()]
+        for _ in range(28 - len(asking)):
+            asked.append(threading.Thread(target=ask, daemon=True))
+            asked[-1].start()
+        return sum(status == 503 and b"too many long lists" in answer for status, answer in answers) > 3
+    asked = []
+    until(held, 90)
+    assert rss_kib(server.server) - before < 160 << 10
+    py.capsule_runs.cancel_command(run, fake)
+    until(lambda: sessions(py, run) == 0)
+    assert py.capsule_runs.files(run).read("/etc/hostname")
 
 
 def test_f_an_image_without_programs_still_has_files(py, fresh):
