@@ -331,9 +331,11 @@ static bool try_again(patience *p, mt_err *cause, mt_err **err)
 
     if (worth && !never && mt_boottime_ns() - p->since_ns > (int64_t)PATIENCE_MS * 1000000) {
         // What was refused each time was not done; what was cut off may have been.
+        bool refused = mt_err_code(cause) == MT_E_UNAVAILABLE;
+
         (void)mt_fail(
-            err, mt_err_code(cause) == MT_E_UNAVAILABLE ? MT_E_UNAVAILABLE : MT_E_OUTCOME_UNKNOWN,
-            "tried for %d s: %s", PATIENCE_MS / 1000, mt_err_sentence(cause));
+            err, refused ? MT_E_UNAVAILABLE : MT_E_OUTCOME_UNKNOWN, "%stried for %d s: %s",
+            refused ? "" : "outcome unknown: ", PATIENCE_MS / 1000, mt_err_sentence(cause));
         (void)mt_err_free(cause);
         return false;
     }

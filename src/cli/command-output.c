@@ -75,8 +75,8 @@ int command_stream_read(command_stream *s, bool follow, mt_err **err)
             return -1;
         }
         if (now - fails_since > (int64_t)PATIENCE_S * 1000000000) {
-            (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "no server for %d s: %s", PATIENCE_S,
-                          mt_err_sentence(cause));
+            (void)mt_fail(err, MT_E_OUTCOME_UNKNOWN, "outcome unknown: no server for %d s: %s",
+                          PATIENCE_S, mt_err_sentence(cause));
             (void)mt_err_free(cause);
             return -1;
         }

@@ -117,6 +117,28 @@ def test_o18_the_way_is_cut_while_a_start_waits_for_its_end(server, relay, api, 
     assert mt("cat", f"/vfs/work@{work}/ran", check=0).stdout == "ran\nran\n"
 
 
+def test_o18_a_server_that_stays_away_is_no_success():
+    """All that wait give up after a minute, and say that they do not know."""
+    with mtserver.Server(image="slim") as own:
+        api, mt = Api(own), command_line(own)
+        mt("namespace-create", "o18", check=0)
+        run = start(mt, api, "o18", name="stay")
+        api.capsule("o18", [{"command": "sleep 300"}], name="auto", autoTerminate=True)
+        environment = {**os.environ, **own.environment()}
+        waiting = [subprocess.Popen([mtserver.program("mt"), *words], env=environment, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True) for words in (
+            ["capsule-exec", run, "-w", "echo begun; sleep 300"], ["capsule-start", "auto"])]
+        assert waiting[0].stdout.readline() == "begun\n" and waiting[1].stdout.readline()
+        waiting.append(subprocess.Popen(
+            ["/usr/bin/python3", "-c", f"import maitento; maitento.Maitento().capsule_runs.wait('{run}')"], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        own.server.kill()
+        own.server.wait()
+        for process, status in zip(waiting, (125, 6, 1)):
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == status and out == "" and "outcome unknown" in err, (process.returncode, out, err)
+
+
 # ---- O-26 ----
 
 @pytest.mark.parametrize("way", ["kill", "stop"])

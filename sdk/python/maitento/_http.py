@@ -223,7 +223,7 @@ class Http:
                 if time.monotonic() - asked > 5:  # it was there until now
                     since, tries = time.monotonic(), 0
                 if time.monotonic() - since > PATIENCE:
-                    raise MaitentoError(f"no server for {PATIENCE} s: {error}", "outcomeUnknown") from error
+                    raise MaitentoError(f"outcome unknown: no server for {PATIENCE} s: {error}", "outcomeUnknown") from error
             self.back_off(tries)
             tries += 1
 

@@ -185,7 +185,7 @@ class CapsuleRuns:
                 if at != before or time.monotonic() - asked > 5:
                     since, tries = time.monotonic(), 0
                 if time.monotonic() - since > PATIENCE:
-                    raise MaitentoError(f"no server for {PATIENCE} s: {error}", "outcomeUnknown") from error
+                    raise MaitentoError(f"outcome unknown: no server for {PATIENCE} s: {error}", "outcomeUnknown") from error
                 self._http.back_off(tries)
                 tries += 1
                 continue
