@@ -108,6 +108,12 @@ static int listen_all(daemon_state *d, mt_err **err)
     if (!tcp)
         return -1;
     d->tcp_port = mt_http_listener_port(tcp);
+    if (!mt_starts_with(address, "127.") && !mt_streq(address, "::1"))
+        mt_log(
+            MT_LOG_WARNING,
+            "this address is not the loopback's: keys and files go over it as plain text; listen "
+            "on 127.0.0.1 and put a proxy with TLS in front",
+            {"tcp", d->config.tcp});
     return 0;
 }
 

@@ -159,6 +159,21 @@ def test_o22_readers_inside_see_whole_files_and_an_open_one_stays(api, mt, work,
     assert not failures and seen.stdout == f"1 {size} 1\n", seen
 
 
+def test_o22_two_runs_share_a_mount_as_processes_of_one_machine(api, mt, work):
+    api.capsule(work, [], name="bench", maxDuration="00:05:00", **WORK)
+    one, two = (mt("capsule-start", "bench", namespace=work, check=0).stdout.strip() for _ in range(2))
+    held = mt("capsule-exec", one, "exec 9> /mnt/work/lock; flock 9; touch /mnt/work/held; "
+              "while [ ! -e /mnt/work/go ]; do sleep 0.05; done; echo whole > /mnt/work/f", check=0).stdout.strip()
+    mt("capsule-exec", two, "-w", "while [ ! -e /mnt/work/held ]; do sleep 0.05; done", check=0)
+    assert mt("capsule-exec", two, "-w", "flock -n /mnt/work/lock true").returncode == 1
+    waits = mt("capsule-exec", two, "flock /mnt/work/lock cat /mnt/work/f", check=0).stdout.strip()
+    mt("cp", "-", vfs("/go", work), stdin="", check=0)
+    mt("capsule-command-await", held, check=0)
+    assert mt("capsule-command-await", waits, check=0).stdout == "whole\n"
+    for run in (one, two):
+        mt("capsule-terminate", run, check=0)
+
+
 def test_o22_a_server_killed_in_mid_write_leaves_the_old_file():
     with mtserver.Server(image="slim") as own:
         api, mt = Api(own), by_socket(own)

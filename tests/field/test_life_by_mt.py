@@ -53,6 +53,26 @@ def test_o04_bytes_written_to_the_mount_are_unchanged(server, mt, api, work):
     mt("capsule-terminate", run, check=0)
 
 
+def test_o05_o06_what_is_longer_than_a_record_by_mt(api, mt, ns):
+    run = start(mt, api, ns)
+    for character, count in (("€", 70000), ("😀", 65537), ("a", 65536)):
+        line = f"import sys; sys.stdout.write('{character}' * {count})"
+        sent = mt("capsule-exec", run, "python3", "--arg", "-c", "--arg", line, check=0).stdout.strip()
+        assert mt("capsule-command-await", sent, check=0).stdout == character * 65536
+        record = json.loads(mt("capsule-command-get", sent, "--json", check=0).stdout)
+        assert record.get("outputStandardFullLength") == (None if count == 65536 else count)
+    assert len(mt("capsule-exec", run, "-w", "head -c 1048576 /dev/zero | tr '\\0' x", check=0).stdout) == 1 << 20
+    mt("capsule-terminate", run, check=0)
+
+
+def test_o10_what_died_of_memory_is_not_tried_again(api, mt, work):
+    run = start(mt, api, work, limits={"memory": "128MiB"}, **WORK)
+    done = mt("capsule-exec", run, "-w", "echo tried >> /mnt/work/tries; exec python3 -c 'x = bytearray(10**9)'", check=137)
+    assert "out of memory (limit 128 MiB)" in done.stderr
+    assert mt("capsule-exec", run, "-w", "cat /mnt/work/tries", check=0).stdout == "tried\n"
+    mt("capsule-terminate", run, check=0)
+
+
 def test_o07_o27_stopping_what_has_ended_is_no_error(api, mt, ns):
     run = start(mt, api, ns)
     sent = mt("capsule-exec", run, "exit 3", check=0).stdout.strip()

@@ -7,10 +7,13 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
 import time
 from urllib.parse import urlparse
 
 import pytest
+
+import mtserver
 
 _names = itertools.count(1)
 
@@ -137,6 +140,26 @@ def test_o32_a_command_counts_under_its_own_run_alone(api, person):
 def test_o32_what_is_open_tells_nothing(server):
     for path in ("/v1/health", "/openapi.json"):
         assert tcp(server, "GET", path)[0] == 200
+
+
+@pytest.mark.parametrize("address, warned", [("0.0.0.0:0", True), ("127.0.0.1:0", False)])
+def test_o32_an_address_for_others_is_warned_of(tmp_path, address, warned):
+    """In a network namespace of its own: nobody reaches it."""
+    os.chmod(tmp_path, 0o711)
+    ready = tmp_path / "ready.json"
+    (tmp_path / "state").mkdir()
+    with open(tmp_path / "log", "wb") as log, subprocess.Popen(
+            ["unshare", "-n", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", mtserver.program("maitentod"),
+             "--tcp", address, "--state", tmp_path / "state", "--socket", tmp_path / "api.sock", "--runner",
+             tmp_path / "none.sock", "--ready-file", ready, "--instance", "o32", "--service-uid", str(mtserver.SERVICE_ID),
+             "--service-gid", str(mtserver.SERVICE_ID)], stdin=subprocess.DEVNULL, stdout=log, stderr=log) as server:
+        deadline = time.monotonic() + 60
+        while not ready.exists() and server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        server.terminate()
+        assert server.wait(30) == 0, (tmp_path / "log").read_text()
+    said = (tmp_path / "log").read_text()
+    assert ready.exists() and ("plain text" in said) == warned, said
 
 
 def test_o32_keys_in_the_address_are_no_sign_in(server, person):
