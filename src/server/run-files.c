@@ -8,6 +8,7 @@
 #include "core/runs.h"
 #include "http/server.h"
 #include "server/entries.h"
+#include "server/listings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,6 @@ enum {
     QUIET_MS = 60000,        // without a sign of the process that it is at work
     QUIET_LONG_MS = 600000,  // of one that deletes or lists much
     ANSWER_BYTES = 16 << 20, // of a list
-    LISTS_BYTES = 32 << 20,  // of all that are being read
 };
 
 typedef struct files {
@@ -37,37 +37,8 @@ typedef struct files {
     bool has_entry;
     mt_buf body;
     mt_jw w;
-    struct files *next, **link; // of lists that are being read
-    size_t held;                // of `body`, as it was counted
+    mt_listing held; // of a list that is being read
 } files;
-
-// The loop's.
-static struct {
-    files *first;
-    size_t held;
-} lists;
-
-// ---- lists ----
-
-static void join_lists(files *f)
-{
-    f->next = lists.first;
-    f->link = &lists.first;
-    if (f->next)
-        f->next->link = &f->next;
-    lists.first = f;
-}
-
-static void leave_lists(files *f)
-{
-    if (!f->link)
-        return;
-    *f->link = f->next;
-    if (f->next)
-        f->next->link = f->link;
-    f->link = NULL;
-    lists.held -= f->held;
-}
 
 // ---- the end ----
 
@@ -78,7 +49,7 @@ static void refuse(files *f, mt_err *err)
 
     mt_timer_stop(f->timer);
     mt_session_close(MT_TAKE_PTR(f->session));
-    leave_lists(f);
+    mt_listing_leave(&f->held);
     mt_buf_done(&f->body);
     if (f->begun)
         mt_http_abort(x);
@@ -119,22 +90,17 @@ static void at_rest(files *f)
     mt_timer_stop(f->timer);
 }
 
-// A capsule may begin many lists and end none: past what all of them may hold, the largest goes.
+// The largest lists go, whoever they are of: f, too.
 static void count_list(files *f)
 {
+    mt_listing *largest;
     mt_err *err = NULL;
 
-    lists.held += f->body.len - f->held;
-    f->held = f->body.len;
-    while (lists.held > LISTS_BYTES) {
-        files *largest = lists.first;
-
-        for (files *other = largest; other; other = other->next)
-            if (other->held > largest->held)
-                largest = other;
+    mt_listing_grew(&f->held, f->body.len);
+    while ((largest = mt_listing_too_many()) != NULL) {
         (void)mt_fail(&err, MT_E_UNAVAILABLE,
                       "too many long lists of files are being read: try again later");
-        refuse(largest, MT_TAKE_PTR(err));
+        refuse(MT_CONTAINER_OF(largest, files, held), MT_TAKE_PTR(err));
     }
 }
 
@@ -146,7 +112,7 @@ static void respond(files *f, int status)
 
     mt_timer_stop(f->timer);
     mt_session_close(MT_TAKE_PTR(f->session));
-    leave_lists(f);
+    mt_listing_leave(&f->held);
     if (f->body.failed)
         (void)mt_http_respond_problem(x, MT_E_TOO_LARGE, "the answer does not fit in memory");
     else
@@ -517,7 +483,7 @@ static void on_begin(mt_taker *t, mt_http_x *x)
 
     f->x = x;
     if (f->q.request.op == MT_SESSION_LIST)
-        join_lists(f);
+        mt_listing_join(&f->held);
     f->timer = mt_timer_new(mt_runs_loop(f->api->runs), on_quiet, f);
     if (!f->timer)
         (void)mt_fail_oom(&err);
@@ -536,7 +502,7 @@ static void on_free(mt_taker *t)
 {
     files *f = MT_CONTAINER_OF(t, files, head);
 
-    leave_lists(f);
+    mt_listing_leave(&f->held);
     mt_session_close(f->session);
     mt_timer_free(f->timer);
     mt_buf_done(&f->body);
