@@ -89,7 +89,7 @@ mt_prop_rule mt_rule_package, mt_rule_packages, mt_rule_user, mt_rule_users, mt_
     mt_rule_secret_mounts, mt_rule_mount_name, mt_rule_startup_entry, mt_rule_max_duration,
     mt_rule_limit_memory, mt_rule_limit_cpus, mt_rule_limit_pids, mt_rule_limit_disk,
     mt_rule_network, mt_rule_environment, mt_rule_name, mt_rule_input_name, mt_rule_inputs,
-    mt_rule_suite, mt_rule_digest;
+    mt_rule_suite, mt_rule_digest, mt_rule_image;
 void mt_rule_capsule(mt_checker *c, const mt_mtr_node *root);
 bool mt_is_input_name(mt_str s); // [A-Za-z_][A-Za-z0-9_]*
 // What is wrong with a reference's text; NULL when nothing is.

@@ -34,6 +34,9 @@ typedef struct mt_mtr_server {
     mt_mtr_limits ceilings;
     mt_mtr_limits defaults;    // shown and used where a capsule names none
     const char *default_image; // NULL: "default"
+    // Whether it is known that there is no image of that name; NULL: nothing is known. May block.
+    bool (*lacks_image)(const char *name, void *data);
+    void *data;
 } mt_mtr_server;
 
 // A reference of a file to something else, with its place.

@@ -439,6 +439,23 @@ void mt_rule_startup_entry(mt_checker *c, const mt_prop *prop, const mt_mtr_node
     mt_checker_leave(c, length);
 }
 
+// An image may be made after the deploy, so that it is not there is no fault yet.
+void mt_rule_image(mt_checker *c, const mt_prop *prop, const mt_mtr_node *node)
+{
+    char name[64];
+
+    mt_rule_name(c, prop, node);
+    if (!c->server || !c->server->lacks_image || !mt_is_name(node->text))
+        return;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)node->text.len, node->text.data);
+    if (c->server->lacks_image(name, c->server->data))
+        mt_checker_warn(
+            c, node,
+            "there is no image '%s' on this server yet: a start needs it (mt image-list "
+            "shows those that are there)",
+            name);
+}
+
 // ---- ceilings ----
 
 static void over(mt_checker *c, const mt_mtr_node *node, const char *name, const char *ceiling)

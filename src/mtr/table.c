@@ -156,7 +156,7 @@ static const mt_prop capsule_items[] = {
             "fails; a ready one finishes."},
     {.name = "image",
      .type = MT_PROP_STRING,
-     .rule = mt_rule_name,
+     .rule = mt_rule_image,
      .fallback_doc = "the server's default image (`\"default\"`)",
      .doc = "An image of the server: `mt image-list`."},
     {.name = "limits",

@@ -127,6 +127,15 @@ static void close_door(const char *run_id, void *data)
     mt_server_run_ends(data, run_id);
 }
 
+// Not where the runner cannot be asked.
+static bool lacks_image(const char *name, void *data)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    char digest[MT_DIGEST_LEN + 1];
+
+    return mt_runs_image(data, name, digest, &err) < 0 && mt_err_code(err) == MT_E_NOT_FOUND;
+}
+
 static int open_parts(daemon_state *d, mt_err **err)
 {
     mt_api *api = &d->api;
@@ -149,7 +158,11 @@ static int open_parts(daemon_state *d, mt_err **err)
         .close_door = close_door,
         .doors = d->server,
     };
-    return mt_runs_new(&options, &api->runs, err);
+    if (mt_runs_new(&options, &api->runs, err) < 0)
+        return -1;
+    api->limits.lacks_image = lacks_image;
+    api->limits.data = api->runs;
+    return 0;
 }
 
 // Every change of a run or command wakes who waits for it. On the store's writer thread.

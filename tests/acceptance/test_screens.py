@@ -137,6 +137,15 @@ def test_doctor_looks_where_the_state_is(mt, server):
     assert any(c["name"] == "idmapped mounts" and str(server.dir / "state") in c["detail"] for c in checks)
 
 
+def test_an_image_that_is_not_there_is_warned_of(mt, work, tmp_path):
+    (tmp_path / "capsules").mkdir()
+    capsule = tmp_path / "capsules" / "odd.mtr"
+    for image, warned in (("ubuntu", True), ("slim", False)):
+        capsule.write_text(f'image = "{image}"\n')
+        said = mt("deploy", tmp_path, namespace=work, check=0).stderr
+        assert ("odd.mtr:1:9: warning: there is no image 'ubuntu' on this server yet" in said) == warned, said
+
+
 def test_a_ceiling_is_said_as_it_would_be_written(mt, work, tmp_path):
     (tmp_path / "capsules").mkdir()
     capsule = tmp_path / "capsules" / "big.mtr"

@@ -248,7 +248,7 @@ def test_await_waits(mt, fake, run):
     command = mt("capsule-exec", run, "ls").out.strip()
     begin = time.monotonic()
     assert "still Queued after 00:00:01" in mt("capsule-command-await", command, "--timeout", "1s", code=124).err
-    assert 0.9 < time.monotonic() - begin < 5
+    assert 0.9 < time.monotonic() - begin < 20
     later(0.5, fake.end, fake.commands[0], code=0)
     assert mt("capsule-command-await", command).err == "exit code 0\n"
 

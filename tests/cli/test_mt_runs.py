@@ -106,7 +106,7 @@ def test_await_and_terminate(mt, fake):
     mt("capsule-start", "bench")
     begin = time.monotonic()
     assert "still Starting" in mt("capsule-run-await", "@last", "--timeout", "1s", code=124).err
-    assert 0.9 < time.monotonic() - begin < 5
+    assert 0.9 < time.monotonic() - begin < 20
     fake.runs[0]["status"] = "Running"
     assert mt("capsule-run-await", "@last", "--until", "ready").out == "Running\n"
     assert "terminated" in mt("capsule-terminate", "@last").err

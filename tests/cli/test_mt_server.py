@@ -70,7 +70,7 @@ def test_unreachable_is_6_and_at_once(mt, fake):
             continue
         done = mt("capsule-start", "report", env={"MAITENTO_URL": url}, code=6)
         assert "mt doctor" in done.err
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20
 
 
 def test_exit_codes_and_words_of_server_errors(mt, fake):

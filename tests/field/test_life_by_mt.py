@@ -11,6 +11,7 @@ import pytest
 
 import mtserver
 from conftest import Api, Ref, command_line, debian_is_there
+from test_commands_field import relay  # noqa: F401
 
 WORK = {"vfs": [{"vfs": Ref("work"), "mountName": "work"}]}
 
@@ -98,6 +99,22 @@ def test_o16_startup_commands_have_the_environment_of_their_user(api, mt, work):
     assert {"MAITENTO_NAMESPACE"} == mine - theirs and not theirs - mine, (mine, theirs)
     assert mt("capsule-exec", run, "-w", "command -v mt", check=0).stdout == "/usr/local/bin/mt\n"
     mt("capsule-terminate", run, check=0)
+
+
+# ---- O-18 ----
+
+def test_o18_the_way_is_cut_while_a_start_waits_for_its_end(server, relay, api, mt, work):  # noqa: F811
+    api.capsule(work, [{"command": "echo ran >> /mnt/work/ran; sleep 4; exit $CODE"}], autoTerminate=True, **WORK)
+    environment = {**os.environ, **server.environment(), "MAITENTO_URL": relay.url, "MAITENTO_NAMESPACE": work}
+    for code, status in ((0, 0), (3, 1)):
+        with subprocess.Popen([mtserver.program("mt"), "capsule-start", "c", "--env", f"CODE={code}"], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+            run = waiting.stdout.readline().strip()  # it is started
+            relay.cut(5)
+            out, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == status and out == "", (waiting.returncode, out, err)
+        assert api.get({"id": run})["status"] == ("Finished" if code == 0 else "Error")
+    assert mt("cat", f"/vfs/work@{work}/ran", check=0).stdout == "ran\nran\n"
 
 
 # ---- O-26 ----

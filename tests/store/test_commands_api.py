@@ -221,7 +221,7 @@ def test_cancel(api, fresh):
     begun = time.monotonic()
     got = api.call("POST", at(run, busy, "/cancel?wait=20"))
     assert (got["status"], got["endReason"]) == ("Error", "terminated") and got["exitCode"] != 0
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert ended(api, run, after)["outputStandard"] == "after\n"
     assert api.call("POST", at(run, busy, "/cancel")) == got
 
