@@ -130,8 +130,10 @@ def test_o18_a_server_that_stays_away_is_no_success():
             ["capsule-exec", run, "-w", "echo begun; sleep 300"], ["capsule-start", "auto"])]
         assert waiting[0].stdout.readline() == "begun\n" and waiting[1].stdout.readline()
         waiting.append(subprocess.Popen(
-            ["/usr/bin/python3", "-c", f"import maitento; maitento.Maitento().capsule_runs.wait('{run}')"], env=environment,
+            ["/usr/bin/python3", "-c", "import maitento; runs = maitento.Maitento().capsule_runs; "
+             f"print(runs.get('{run}').status, flush=True); runs.wait('{run}')"], env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        assert waiting[2].stdout.readline() == "Running\n"
         own.server.kill()
         own.server.wait()
         for process, status in zip(waiting, (125, 6, 1)):
