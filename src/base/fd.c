@@ -53,11 +53,15 @@ int mt_write_full(int fd, const void *data, size_t len)
     return 0;
 }
 
+// Most files are small.
+enum { READ_FIRST = 4096, READ_MOST = 65536 };
+
 int mt_read_all(int fd, mt_buf *b)
 {
     for (;;) {
         // Room for one byte past the maximum tells a file that fits from one that does not.
-        size_t room = MT_MIN((size_t)65536, b->max - b->len);
+        size_t room =
+            MT_MIN(MT_MAX((size_t)READ_FIRST, MT_MIN(b->len, (size_t)READ_MOST)), b->max - b->len);
         char one;
         ssize_t n;
         void *to = room ? mt_buf_reserve(b, room) : &one;

@@ -22,12 +22,15 @@ typedef struct cg_track_ops {
     const char *events_file; // polls with POLLPRI; NULL when there is none
 } cg_track_ops;
 
+typedef void cg_count_fn(int group_fd, cg_controller which, mt_cgroup_counters *ret);
+
 // Limits and counters of one controller. group_fd: the folder that has the limits of a run.
 typedef struct cg_limit_ops {
     int (*memory)(int group_fd, uint64_t bytes);
     int (*pids)(int group_fd, uint64_t count);
     int (*cpu)(int group_fd, uint32_t milli);
-    void (*count)(int group_fd, cg_controller which, mt_cgroup_counters *ret);
+    // Whether a limit was met; what was used.
+    cg_count_fn *met, *used;
     void (*memory_now)(int group_fd, mt_cgroup_memory *ret);
 } cg_limit_ops;
 
@@ -93,6 +96,7 @@ struct mt_cgroup {
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance
+        int join_fd; // the file by which cmds is joined, from the first join on
         unsigned controllers;
     } v1[CG_V1_MAX];
     size_t v1_count;

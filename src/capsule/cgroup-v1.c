@@ -87,27 +87,22 @@ static int set_cpu(int fd, uint32_t milli)
     return r < 0 ? r : cg_write_u64(fd, "cpu.cfs_quota_us", (uint64_t)milli * 100);
 }
 
-static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
+static void met(int fd, cg_controller which, mt_cgroup_counters *ret)
+{
+    if (which == CG_MEMORY)
+        ret->oom_known = cg_read_number(fd, "memory.oom_control", "oom_kill", &ret->oom_kills);
+    else if (which == CG_PIDS)
+        (void)cg_read_number(fd, "pids.events", "max", &ret->pids_refused);
+}
+
+static void used(int fd, cg_controller which, mt_cgroup_counters *ret)
 {
     uint64_t ns;
 
-    switch (which) {
-    case CG_MEMORY:
-        ret->oom_known = cg_read_number(fd, "memory.oom_control", "oom_kill", &ret->oom_kills);
+    if (which == CG_MEMORY)
         (void)cg_read_number(fd, "memory.max_usage_in_bytes", NULL, &ret->memory_peak);
-        break;
-    case CG_PIDS:
-        (void)cg_read_number(fd, "pids.events", "max", &ret->pids_refused);
-        break;
-    case CG_CPUACCT:
-        if (cg_read_number(fd, "cpuacct.usage", NULL, &ns))
-            ret->cpu_us = ns / 1000;
-        break;
-    case CG_CPU:
-    case CG_CPUSET:
-    case CG_CONTROLLERS:
-        break;
-    }
+    else if (which == CG_CPUACCT && cg_read_number(fd, "cpuacct.usage", NULL, &ns))
+        ret->cpu_us = ns / 1000;
 }
 
 static void memory_now(int fd, mt_cgroup_memory *m)
@@ -133,6 +128,7 @@ const cg_limit_ops cg_limit_v1 = {
     .memory = set_memory,
     .pids = set_pids,
     .cpu = set_cpu,
-    .count = count,
+    .met = met,
+    .used = used,
     .memory_now = memory_now,
 };

@@ -57,24 +57,20 @@ static int set_cpu(int fd, uint32_t milli)
     return cg_write(fd, "cpu.max", text);
 }
 
-static void count(int fd, cg_controller which, mt_cgroup_counters *ret)
+static void met(int fd, cg_controller which, mt_cgroup_counters *ret)
 {
-    switch (which) {
-    case CG_MEMORY:
+    if (which == CG_MEMORY)
         ret->oom_known = cg_read_number(fd, "memory.events", "oom_kill", &ret->oom_kills);
-        (void)cg_read_number(fd, "memory.peak", NULL, &ret->memory_peak); // since Linux 5.19
-        break;
-    case CG_PIDS:
+    else if (which == CG_PIDS)
         (void)cg_read_number(fd, "pids.events", "max", &ret->pids_refused);
-        break;
-    case CG_CPU:
-    case CG_CPUACCT: // also where no controller is enabled
+}
+
+static void used(int fd, cg_controller which, mt_cgroup_counters *ret)
+{
+    if (which == CG_MEMORY)
+        (void)cg_read_number(fd, "memory.peak", NULL, &ret->memory_peak); // since Linux 5.19
+    else if (which == CG_CPU || which == CG_CPUACCT) // also where no controller is enabled
         (void)cg_read_number(fd, "cpu.stat", "usage_usec", &ret->cpu_us);
-        break;
-    case CG_CPUSET:
-    case CG_CONTROLLERS:
-        break;
-    }
 }
 
 static void memory_now(int fd, mt_cgroup_memory *m)
@@ -100,6 +96,7 @@ const cg_limit_ops cg_limit_v2 = {
     .memory = set_memory,
     .pids = set_pids,
     .cpu = set_cpu,
-    .count = count,
+    .met = met,
+    .used = used,
     .memory_now = memory_now,
 };

@@ -24,7 +24,7 @@ static mt_cgroup *group_new(mt_cgroups *c)
     g->v1_count = c->v1_count;
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].controllers = c->v1[i].controllers;
-        g->v1[i].cmds_fd = -1;
+        g->v1[i].cmds_fd = g->v1[i].join_fd = -1;
         g->v1[i].init_fd = fcntl(c->v1[i].init_fd, F_DUPFD_CLOEXEC, 3);
     }
     return g;
@@ -41,6 +41,7 @@ void mt_cgroup_close(mt_cgroup *g)
     for (size_t i = 0; i < g->v1_count; i++) {
         mt_close_fd(&g->v1[i].cmds_fd);
         mt_close_fd(&g->v1[i].init_fd);
+        mt_close_fd(&g->v1[i].join_fd);
     }
     free(g);
 }
@@ -234,6 +235,23 @@ static int open_join(int dirfd, const char *file)
     return fd == -1 ? -errno : fd;
 }
 
+// The group of all commands is joined again and again: its file stays open.
+static int open_v1_join(mt_cgroup *g, size_t i, int where)
+{
+    int fd;
+
+    if (where == MT_CGROUP_INIT)
+        return open_join(v1_dir(g, i, where), "tasks");
+    if (g->v1[i].join_fd < 0) {
+        fd = open_join(v1_dir(g, i, where), "tasks");
+        if (fd < 0)
+            return fd;
+        g->v1[i].join_fd = fd;
+    }
+    fd = fcntl(g->v1[i].join_fd, F_DUPFD_CLOEXEC, 3);
+    return fd < 0 ? -errno : fd;
+}
+
 int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_err **err)
 {
     _cleanup_close_ int place = place_fd(g, where);
@@ -243,7 +261,7 @@ int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_
     if (where != MT_CGROUP_BORN || !g->track_v2)
         out[count++] = open_join(place, g->track_ops->join_file);
     for (size_t i = 0; i < g->v1_count && (count == 0 || out[count - 1] >= 0); i++)
-        out[count++] = open_join(v1_dir(g, i, where), "tasks");
+        out[count++] = open_v1_join(g, i, where);
     if (count && out[count - 1] < 0) {
         close_all(out, count - 1);
         return mt_fail_errno(err, out[count - 1], "cannot open a control group to join");
@@ -371,30 +389,30 @@ int mt_cgroup_freeze(mt_cgroup *g, bool frozen)
     return fd < 0 ? fd : g->track_ops->freeze(fd, frozen);
 }
 
-void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
+// What one of the two questions of a version's finds out about all controllers.
+static void ask_all(mt_cgroup *g, cg_count_fn *v1, cg_count_fn *v2, mt_cgroup_counters *ret)
 {
-    *ret = (mt_cgroup_counters){0};
-    if (g->all_fd >= 0)
-        cg_limit_v2.count(g->all_fd, CG_CPU, ret);
-    for (unsigned c = 0; g->track_v2 && c < CG_CONTROLLERS; c++)
-        if ((g->limited & (1u << c)) || c == CG_CPU)
-            cg_limit_v2.count(g->cmds_fd, (cg_controller)c, ret);
-    for (size_t i = 0; i < g->v1_count; i++)
-        for (unsigned c = 0; c < CG_CONTROLLERS; c++)
+    for (unsigned c = 0; c < CG_CONTROLLERS; c++) {
+        if (g->track_v2 && ((g->limited & (1u << c)) || c == CG_CPU))
+            v2(g->cmds_fd, (cg_controller)c, ret);
+        for (size_t i = 0; i < g->v1_count; i++)
             if (g->v1[i].controllers & (1u << c))
-                cg_limit_v1.count(g->v1[i].cmds_fd, (cg_controller)c, ret);
+                v1(g->v1[i].cmds_fd, (cg_controller)c, ret);
+    }
 }
 
-uint64_t mt_cgroup_oom_kills(mt_cgroup *g)
+void mt_cgroup_limits_met(mt_cgroup *g, mt_cgroup_counters *ret)
 {
-    mt_cgroup_counters c = {0};
+    *ret = (mt_cgroup_counters){0};
+    ask_all(g, cg_limit_v1.met, cg_limit_v2.met, ret);
+}
 
-    if (g->track_v2 && (g->limited & (1u << CG_MEMORY)))
-        cg_limit_v2.count(g->cmds_fd, CG_MEMORY, &c);
-    for (size_t i = 0; i < g->v1_count; i++)
-        if (g->v1[i].controllers & (1u << CG_MEMORY))
-            cg_limit_v1.count(g->v1[i].cmds_fd, CG_MEMORY, &c);
-    return c.oom_kills;
+void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
+{
+    mt_cgroup_limits_met(g, ret);
+    if (g->all_fd >= 0)
+        cg_limit_v2.used(g->all_fd, CG_CPU, ret);
+    ask_all(g, cg_limit_v1.used, cg_limit_v2.used, ret);
 }
 
 // The folder with the run's memory limit, or -1.

@@ -131,7 +131,8 @@ typedef struct mt_cgroup_counters {
 } mt_cgroup_counters;
 // Of the commands of a run (cmds). What cannot be read is 0.
 void mt_cgroup_counters_get(mt_cgroup *cg, mt_cgroup_counters *ret);
-uint64_t mt_cgroup_oom_kills(mt_cgroup *cg); // that one alone
+// Of them only those that tell of a limit (not memory_peak, cpu_us): a file each.
+void mt_cgroup_limits_met(mt_cgroup *cg, mt_cgroup_counters *ret);
 
 typedef struct mt_cgroup_memory { // of the commands of a run, in bytes; what is not known is 0
     uint64_t used;

@@ -25,6 +25,7 @@ static void read_all(const mt_frame *f)
     (void)mt_get_sweep(f, id, &forget);
     (void)mt_get_pruned(f, &layers, &seq);
     (void)mt_get_attach(f, &seq);
+    (void)mt_get_synced(f, &seq);
     (void)mt_get_terminate(f, &text);
     (void)mt_get_cancel(f, id, &text);
     (void)mt_get_extend(f, &ms, &ns);

@@ -161,6 +161,14 @@ int mt_put_record(mt_buf *b, mt_str record_frame)
     return mt_frame_put(b, MT_FRAME_RECORD, 0, record_frame.data, record_frame.len);
 }
 
+int mt_put_synced(mt_buf *b, uint64_t seq)
+{
+    size_t start = frame_begin(b, MT_FRAME_SYNCED, 0);
+
+    mt_wire_put_u64(b, seq);
+    return frame_end(b, start);
+}
+
 int mt_put_terminate(mt_buf *b, const char *by)
 {
     size_t start = frame_begin(b, MT_FRAME_TERMINATE, 0);
@@ -413,6 +421,11 @@ int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq)
 
     *ret_after_seq = mt_wire_get_u64(&r);
     return verdict(&r);
+}
+
+int mt_get_synced(const mt_frame *f, uint64_t *ret_seq)
+{
+    return mt_get_attach(f, ret_seq);
 }
 
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by)

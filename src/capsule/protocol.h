@@ -19,6 +19,9 @@
 //
 // (b) server -> supervisor (STATE/runs/<run id>/sock; same peers):
 //       ATTACH after ->     RECORD… each journal record with a number above `after`, then live ones
+//                           SYNCED number: the journal is on the disk up to that record. RECORDs
+//                           may come before their SYNCED; after an end (of the run, of a command)
+//                           and a longer life one always does.
 //       TERMINATE by ->     (no reply: ENDING and ENDED records tell)
 //       EXEC command ->     (no reply: COMMAND_STARTED and COMMAND_ENDED records tell). A command
 //                           whose id the supervisor has seen is dropped: never twice. Accepted
@@ -76,6 +79,7 @@ typedef enum mt_frame_type {
     MT_FRAME_EXEC = 35,   // payload: capsule/command.h
     MT_FRAME_EXTEND = 37, // 36 is kept
     MT_FRAME_CANCEL = 38,
+    MT_FRAME_SYNCED = 39,
 
     MT_FRAME_SESSION = 64,
     MT_FRAME_SESSION_STARTED = 65,
@@ -156,6 +160,7 @@ int mt_put_prune(mt_buf *b, uint32_t tag);
 int mt_put_pruned(mt_buf *b, uint32_t tag, uint32_t layers, uint64_t bytes);
 int mt_put_attach(mt_buf *b, uint64_t after_seq);
 int mt_put_record(mt_buf *b, mt_str record_frame);
+int mt_put_synced(mt_buf *b, uint64_t seq);
 int mt_put_terminate(mt_buf *b, const char *by);
 int mt_put_exec(mt_buf *b, mt_str encoded_command);
 int mt_put_cancel(mt_buf *b, const char *command_id, const char *by);
@@ -184,6 +189,7 @@ int mt_get_failed(const mt_frame *f, mt_code *ret_code,
 int mt_get_sweep(const mt_frame *f, char ret_run_id[37], mt_forget *ret_forget);
 int mt_get_pruned(const mt_frame *f, uint32_t *ret_layers, uint64_t *ret_bytes);
 int mt_get_attach(const mt_frame *f, uint64_t *ret_after_seq);
+int mt_get_synced(const mt_frame *f, uint64_t *ret_seq);
 int mt_get_terminate(const mt_frame *f, mt_str *ret_by); // at most 256 bytes
 int mt_get_cancel(const mt_frame *f, char ret_command_id[37], mt_str *ret_by);
 int mt_get_extend(const mt_frame *f, int64_t *ret_max_duration_ms, int64_t *ret_deadline_ns);

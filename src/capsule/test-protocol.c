@@ -101,6 +101,14 @@ static void test_small_ones(void)
     CHECK_INT(mt_get_attach(&f, &seq), 0);
     CHECK_INT(seq, 77);
     mt_buf_clear(&b);
+    (void)mt_put_synced(&b, 78);
+    f = parse(&b);
+    CHECK_INT(f.type, MT_FRAME_SYNCED);
+    CHECK_INT(mt_get_synced(&f, &seq), 0);
+    CHECK_INT(seq, 78);
+    f.payload_len--;
+    CHECK_INT(mt_get_synced(&f, &seq), -EBADMSG);
+    mt_buf_clear(&b);
     (void)mt_put_api(&b, 0x70010000);
     f = parse(&b);
     CHECK_INT(f.type, MT_FRAME_API);

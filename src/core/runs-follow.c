@@ -81,6 +81,7 @@ static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
     mt_record record;
+    uint64_t seq;
 
     if (frame->type == MT_FRAME_API)
         on_api(l, frame);
@@ -89,6 +90,8 @@ static void on_run_frame(const mt_frame *frame, void *data)
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
         runs_on_record(l, &record);
+    else if (frame->type == MT_FRAME_SYNCED && mt_get_synced(frame, &seq) == 0)
+        runs_told_synced(l, seq);
     else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)
         runs_session_frame(l, frame);
 }
@@ -99,7 +102,10 @@ static void on_run_closed(void *data)
 
     l->conn = NULL;
     runs_sessions_lost(l);
-    if (!l->ending)
+    runs_sync_here(l);
+    if (l->end_stored)
+        runs_forget(l);
+    else if (!l->ending)
         runs_follow_failed(l);
 }
 

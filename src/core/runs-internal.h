@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files of live runs: runs.c has them, runs-runner.c and runs-follow.c are the links
-// to the runner and to their supervisors, runs-records.c stores what their journals tell,
-// runs-doors.c is what other threads call, runs-room.c what the machine has and what of it is
-// promised. Included from nowhere else.
+// to the runner and to their supervisors, runs-records.c stores what their journals tell and
+// runs-synced.c knows how much of it is on the disk, runs-doors.c is what other threads call,
+// runs-room.c what the machine has and what of it is promised. Included from nowhere else.
 #pragma once
 
 #include "core/runs.h"
@@ -30,8 +30,10 @@ typedef struct live {
     mt_buf phases;        // JSON list without its brackets
     char by[MT_STORE_BY]; // who asked for its end; "" when nobody
     bool terminate_sent;
-    bool ending; // the `ended` record is on its way to the store
-    bool shut;   // its end has begun: it is signed in no more
+    bool ending;       // the `ended` record is on its way to the store
+    bool end_stored;   // and has come there
+    uint64_t unsynced; // number of the last end that may not be on the disk yet; 0: none
+    bool shut;         // its end has begun: it is signed in no more
     mt_command_feed feed;
     int64_t extended_ms, extended_us; // a longer life to tell of: how long, until when. 0: none
     // A command's output is being read for its record: what the journal tells after it waits here,
@@ -58,6 +60,7 @@ struct mt_runs {
     int runner_tries; // since the start, without it
 
     pthread_mutex_t lock; // a leaf; guards what follows
+    struct unsynced *unsynced;
     pthread_cond_t info_changed;
     mt_buf info; // payload of the last INFO frame
     int64_t info_us;
@@ -86,6 +89,11 @@ void runs_on_record(live *l, const mt_record *r);
 void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once
 void runs_end_here(live *l, mt_end_reason reason, const char *sentence); // no journal tells its end
 void runs_end_stopped(live *l); // before it began, by who asked for that
+// runs-synced.c: an end came that is not on the disk yet; the journal is, up to seq (l may be gone
+// after it); nobody else will say so. What waits is told.
+void runs_told_early(live *l, uint64_t seq);
+void runs_told_synced(live *l, uint64_t seq);
+void runs_sync_here(live *l);
 // runs-follow.c
 enum { RUNS_FOLLOW_RETRY_MS = 100 };
 void runs_follow(live *l);

@@ -38,7 +38,9 @@ static void on_applied(void *data)
         mt_runs_release(a->runs, &l->limits);
         if (a->runs->options.close_door)
             a->runs->options.close_door(a->id, a->runs->options.doors);
-        runs_forget(l);
+        l->end_stored = true;
+        if (!l->unsynced)
+            runs_forget(l);
     }
     free(a);
 }
@@ -52,6 +54,10 @@ static void on_stored(int result, const mt_err *err, void *data)
     if (result < 0)
         mt_log(MT_LOG_ERROR, "cannot store what happened to a run", {"run", a->id},
                {"error", mt_err_sentence(err)});
+    else if (!a->ended) {
+        free(a); // nothing to do about it
+        return;
+    }
     if (mt_loop_post(a->runs->options.loop, on_applied, a) < 0)
         free(a); // out of memory: the next restart reads the journal
 }
@@ -338,6 +344,8 @@ void runs_on_record(live *l, const mt_record *r)
     // At once, also while other records wait.
     if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
         shut_door(l);
+    if ((r->type == MT_REC_COMMAND_ENDED || r->type == MT_REC_ENDED) && r->seq > l->stored)
+        runs_told_early(l, r->seq);
     if (!l->reading)
         runs_take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)

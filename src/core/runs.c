@@ -77,6 +77,7 @@ void runs_forget(live *l)
         at = &(*at)->next;
     *at = l->next;
     l->ending = true;
+    runs_sync_here(l);
     runs_sessions_lost(l);
     mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
@@ -91,6 +92,7 @@ void runs_close_connection(live *l)
 {
     mt_frame_conn_close(MT_TAKE_PTR(l->conn));
     runs_sessions_lost(l);
+    runs_sync_here(l);
 }
 
 // ---- making and taking up ----

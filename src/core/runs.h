@@ -4,7 +4,8 @@
 // here is only what its journal has told so far.
 //
 // Threads: the links belong to the loop's thread. mt_runs_start(), mt_runs_terminate(),
-// mt_runs_info(), the functions of commands and of admission may be called from any other thread.
+// mt_runs_info(), mt_runs_may_tell(), the functions of commands and of admission may be called from
+// any other thread.
 #pragma once
 
 #include "base/loop.h"
@@ -30,6 +31,10 @@ typedef struct mt_runs_options {
     void (*open_door)(const char *run_id, int fd, uint32_t uid_base, void *doors);
     void (*close_door)(const char *run_id, void *doors);
     void *doors;
+    // Who waits for the run or command of this id is to look again. On the loop's thread; may be
+    // NULL.
+    void (*announce)(const char *id, void *data);
+    void *announce_data;
 } mt_runs_options;
 
 int mt_runs_new(const mt_runs_options *options, mt_runs **ret, mt_err **err);
@@ -74,6 +79,10 @@ int mt_runs_exec(mt_runs *runs, const mt_command *command, mt_command_new *recor
 int mt_runs_cancel(mt_runs *runs, const mt_command_record *command, const char *by, mt_err **err);
 // Gives a run another longest life, counted from its start. 0, or 1 when it has ended.
 int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt_err **err);
+
+// False when an end of the run that the store has may not be on the disk yet: who waits for it is
+// not told. `announce` comes for that id (of the run, or of a command of it) when it is.
+bool mt_runs_may_tell(mt_runs *runs, const char *run_id, const char *id);
 
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.

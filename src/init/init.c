@@ -235,21 +235,6 @@ static int failed(job *j, uint32_t stage, long e)
     return 127;
 }
 
-static void reset_signals(void)
-{
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        uint64_t mask;
-    } standard = {0};
-    uint64_t none = 0;
-
-    for (int sig = 1; sig <= 64; sig++)
-        (void)SYS4(__NR_rt_sigaction, sig, &standard, 0, SIG_SET_BYTES);
-    (void)SYS4(__NR_rt_sigprocmask, SIG_SETMASK, &none, 0, SIG_SET_BYTES);
-}
-
 static long join_cgroups(job *j)
 {
     for (int i = j->fd_count - (int)j->req.cgroup_count; i < j->fd_count; i++) {
@@ -307,13 +292,14 @@ static long take_ids(const mt_init_request *r)
 // before the working folder is entered, so that no name under /proc/self/fd leads anywhere.
 static int child_main(void *data)
 {
+    uint64_t none = 0;
     job *j = data;
     long e;
 
     if ((e = join_cgroups(j)) < 0)
         return failed(j, MT_INIT_STAGE_CGROUP, e);
     (void)SYS0(__NR_setsid);
-    reset_signals();
+    (void)SYS4(__NR_rt_sigprocmask, SIG_SETMASK, &none, 0, SIG_SET_BYTES);
     (void)SYS1(__NR_umask, 022);
     if ((e = arrange_fds(j)) < 0)
         return failed(j, MT_INIT_STAGE_FDS, e);
@@ -408,6 +394,20 @@ static void receive(void)
     start(j);
 }
 
+// What is ignored here would be ignored in every program that is executed.
+static void reset_signals(void)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } standard = {0};
+
+    for (int sig = 1; sig <= 64; sig++)
+        (void)SYS4(__NR_rt_sigaction, sig, &standard, 0, SIG_SET_BYTES);
+}
+
 static int open_streams(void)
 {
     uint64_t sigchld = 1ull << (SIGCHLD - 1);
@@ -462,6 +462,7 @@ int mt_init_main(void)
     (void)SYS2(__NR_prctl, PR_SET_NAME, "mt-init");
     (void)SYS3(__NR_fcntl, MT_INIT_CONTROL_FD, F_SETFD, 1);
     (void)SYS3(__NR_close_range, MT_INIT_CONTROL_FD + 1, ~0u, 0);
+    reset_signals();
     if (open_streams() < 0)
         return 1;
     reap(); // the builder may have ended before its end could be told

@@ -75,11 +75,13 @@ struct commands {
     uint32_t running;
     uint32_t ended; // of live, those that have ended
     uint32_t next_number;
+    uint32_t made_number; // the group of this one is there already
     int out_dir_fd;
     struct seen *seen;
-    uint32_t *left; // groups of forgotten commands that are not empty
+    uint32_t *left; // groups of forgotten commands that are there still
     size_t left_count, left_at;
-    bool told; // that there are too many ended ones
+    size_t left_new; // at its end, those that were not tried yet
+    bool told;       // that there are too many ended ones
 };
 
 // command-file.c

@@ -16,7 +16,7 @@ enum {
     TERM_TO_KILL_MS = 1000,
     STOP_GIVE_UP_MS = 3000, // after SIGTERM: what the kernel has not ended by then is left to it
     STOP_STEP_MS = 10,
-    LEFT_EACH = 2, // groups looked at again at the end of a command
+    LEFT_EACH = 2, // groups looked at again after the end of a command
     DETAILS_MAX = 4096,
     WHY_MAX = 1024, // of an abort, which may be recorded 10,000 times
 };
@@ -54,6 +54,7 @@ commands *commands_new(const commands_host *host)
     cs->host = *host;
     cs->queue_end = &cs->queue;
     cs->next_number = host->first_group;
+    cs->made_number = UINT32_MAX;
     cs->out_dir_fd = -1;
     cs->seen = seen_new();
     if (!cs->seen) {
@@ -115,7 +116,7 @@ static mt_cgroup_counters counters(const commands *cs)
 {
     mt_cgroup_counters now;
 
-    mt_cgroup_counters_get(cs->host.cgroup, &now);
+    mt_cgroup_limits_met(cs->host.cgroup, &now);
     return now;
 }
 
@@ -136,29 +137,32 @@ static void record_end(command *c, mt_command_ended *e, const char *details)
     cs->host.record(cs->host.data, &r);
 }
 
-// Groups in which ended commands have left processes that print nothing: looked at again now and
-// then, so that they do not gather.
-static void remove_group(commands *cs, uint32_t number)
+// Nobody waits for its removal: commands_tidy().
+static void leave_group(commands *cs, uint32_t number)
 {
-    uint32_t *more;
+    uint32_t *more = reallocarray(cs->left, cs->left_count + 1, sizeof(*more));
 
-    if (mt_cgroup_remove_command(cs->host.cgroup, number) == 0)
-        return;
-    more = realloc(cs->left, (cs->left_count + 1) * sizeof(*more));
     if (!more)
         return; // the end of the run takes it
     cs->left = more;
     cs->left[cs->left_count++] = number;
+    cs->left_new++;
 }
 
+static void try_left(commands *cs, size_t at)
+{
+    if (mt_cgroup_remove_command(cs->host.cgroup, cs->left[at]) == 0)
+        cs->left[at] = cs->left[--cs->left_count];
+}
+
+// Those that were left just now; of the others, in which ended commands have left processes that
+// print nothing, a few, so that they do not gather.
 static void remove_left(commands *cs)
 {
-    for (int i = 0; i < LEFT_EACH && cs->left_count; i++) {
-        uint32_t *at = &cs->left[cs->left_at++ % cs->left_count];
-
-        if (mt_cgroup_remove_command(cs->host.cgroup, *at) == 0)
-            *at = cs->left[--cs->left_count];
-    }
+    for (; cs->left_new; cs->left_new--)
+        try_left(cs, cs->left_count - cs->left_new);
+    for (int i = 0; i < LEFT_EACH && cs->left_count; i++)
+        try_left(cs, cs->left_at++ % cs->left_count);
 }
 
 // An ended command of which nothing is read any more.
@@ -169,7 +173,7 @@ static void forget(command *c)
     for (size_t i = 0; i < MT_ARRAY_SIZE(c->streams); i++)
         room_left(c->of, &c->streams[i].spool);
     if (c->has_group)
-        remove_group(c->of, c->number);
+        leave_group(c->of, c->number);
     command_free(c);
 }
 
@@ -214,7 +218,6 @@ static void over(command *c, mt_command_ended *e, const char *details)
         forget(c);
     else
         forget_oldest_ended(cs);
-    remove_left(cs);
     move_queue(cs);
 }
 
@@ -330,7 +333,7 @@ static int ask_for(command *c, mt_err **err)
         return mt_fail_oom(err);
     for (int i = 0; i < 2; i++)
         spool_init(&c->streams[i].spool, cs->out_dir_fd, c->id, i + 1);
-    if (mt_cgroup_make_command(cs->host.cgroup, c->number, err) < 0)
+    if (c->number != cs->made_number && mt_cgroup_make_command(cs->host.cgroup, c->number, err) < 0)
         return -1;
     c->has_group = true;
     r = command_streams_open(c, ends, err);
@@ -505,6 +508,15 @@ void commands_open(commands *cs)
 void commands_go_on(commands *cs)
 {
     move_queue(cs);
+}
+
+void commands_tidy(commands *cs)
+{
+    if (!cs->is_open || cs->aborted)
+        return;
+    remove_left(cs);
+    if (mt_cgroup_make_command(cs->host.cgroup, cs->next_number, NULL) == 0)
+        cs->made_number = cs->next_number;
 }
 
 void commands_reply(commands *cs, const mt_init_reply *r)

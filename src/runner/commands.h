@@ -59,6 +59,9 @@ int commands_take(commands *cs, const void *data, size_t len);
 void commands_cancel(commands *cs, const char *id, mt_str by);
 void commands_open(commands *cs);  // the run is ready: the queue begins to move
 void commands_go_on(commands *cs); // mt-init may be asked again
+// When nobody waits for anything, after the end of a command: removes the groups of those that are
+// over and makes the next one's ahead.
+void commands_tidy(commands *cs);
 // A reply of mt-init about a token of first_group or above. It is not trusted: what it says of
 // commands that do not run is passed over.
 void commands_reply(commands *cs, const mt_init_reply *r);

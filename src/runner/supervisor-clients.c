@@ -36,7 +36,7 @@ struct sup_client {
     parcel parcels[PARCELS_MAX];
     unsigned parcel_count;
     mt_journal_reader *reader; // NULL until ATTACH
-    uint64_t after;
+    uint64_t after, synced;    // numbers: of the last record in `out`, of the last SYNCED
     int64_t progress_ns;
     bool busy; // its own callback is running: it is freed there, not here
     bool gone;
@@ -91,6 +91,11 @@ static int fill(sup_client *c)
         if (mt_put_record(&c->out, frame) < 0)
             return -1;
         c->after = r.seq;
+    }
+    if (c->reader && c->synced < c->s->synced && c->after >= c->s->synced) {
+        c->synced = c->s->synced;
+        if (mt_put_synced(&c->out, c->synced) < 0)
+            return -1;
     }
     return n < 0 ? -1 : 0;
 }
@@ -237,6 +242,7 @@ static int attach(sup_client *c, const mt_frame *f)
         return -1;
     mt_journal_reader_free(c->reader);
     c->reader = NULL;
+    c->synced = 0;
     give_api(c);
     return mt_journal_reader_new(c->s->res->journal_read_fd, &c->reader, NULL);
 }

@@ -95,7 +95,9 @@ struct supervisor {
     sessions *sessions;      // of servers in the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
-    bool sync_due; // a record that was added must be on the disk before it is served
+    bool tidy_due;   // once the records that were added are served
+    bool sync_due;   // a record that was added must be on the disk before anybody is told of it
+    uint64_t synced; // number of the last record that a sync has covered
     sup_client *clients;
     uint32_t client_count;
 

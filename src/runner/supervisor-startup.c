@@ -30,7 +30,10 @@ static const mt_plan_command *plan_of(const sup_command *c)
 
 static uint64_t oom_kills(const supervisor *s)
 {
-    return mt_cgroup_oom_kills(s->res->cgroup);
+    mt_cgroup_counters now;
+
+    mt_cgroup_limits_met(s->res->cgroup, &now);
+    return now.oom_kills;
 }
 
 // --- sentences -----------------------------------------------------------------------------------
@@ -281,12 +284,15 @@ static void start_command(sup_command *c)
 {
     mt_record r = {.type = MT_REC_STARTUP_STARTED, .startup = {.index = c->index}};
     _cleanup_err_ mt_err *err = NULL;
+    int asked;
 
     c->running = true;
     c->s->running++;
-    c->oom_before = oom_kills(c->s);
     sup_record(c->s, &r);
-    if (ask_for(c, &err) < 0) {
+    asked = ask_for(c, &err);
+    // Read after asking: while it takes its time, the process is being made.
+    c->oom_before = oom_kills(c->s);
+    if (asked < 0) {
         not_started(c, mt_err_sentence(err));
         return;
     }

@@ -43,20 +43,39 @@ void sup_record(supervisor *s, mt_record *r)
     (void)written(s, mt_journal_add(s->res->journal, r, &err), err);
     s->sync_due |=
         r->type == MT_REC_ENDED || r->type == MT_REC_COMMAND_ENDED || r->type == MT_REC_EXTENDED;
+    s->tidy_due |= r->type == MT_REC_READY || r->type == MT_REC_COMMAND_ENDED;
 }
 
-// An end is on the disk before anybody is told of it: the server does not sync it again.
+static int sync_journal(supervisor *s)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    if (written(s, mt_journal_sync(s->res->journal, &err), err) < 0)
+        return -1;
+    s->sync_due = false;
+    s->synced = mt_journal_last_seq(s->res->journal);
+    return 0;
+}
+
+// An end is on the disk before anybody is told of it, and the server does not sync it again. It
+// stores the end meanwhile, and tells when it hears of the sync.
 static int flush(supervisor *s)
 {
     uint64_t before = mt_journal_last_seq(s->res->journal);
     _cleanup_err_ mt_err *err = NULL;
 
-    if (written(s, mt_journal_flush(s->res->journal, &err), err) < 0 ||
-        (s->sync_due && written(s, mt_journal_sync(s->res->journal, &err), err) < 0))
+    if (written(s, mt_journal_flush(s->res->journal, &err), err) < 0)
         return -1;
-    s->sync_due = false;
     if (mt_journal_last_seq(s->res->journal) != before)
         sup_clients_pump(s);
+    if (s->sync_due) {
+        if (sync_journal(s) < 0)
+            return -1;
+        sup_clients_pump(s);
+    }
+    if (s->tidy_due)
+        commands_tidy(s->sent);
+    s->tidy_due = false;
     return 0;
 }
 

@@ -76,6 +76,7 @@ typedef struct mt_request {
     const char *idempotency_key; // NULL when not given
     const char *range;           // Range and If-None-Match headers, NULL when not given
     const char *if_none_match;
+    char new_id[MT_ID_TEXT]; // MT_ROUTE_MAKES: for what it makes
     bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
     const char *started; // the run that an earlier round of this request started or stopped; arena
     int started_status;  // how a start is answered
@@ -146,6 +147,8 @@ typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
 enum {
     MT_ROUTE_OPEN = 1u << 0, // answers without sign-in; must tell nothing
     MT_ROUTE_WAIT = 1u << 1, // takes ?wait=SECONDS; its topic is {command}, else {id}, if any
+    // Makes a run or a command, with the id that is given: that is the topic.
+    MT_ROUTE_MAKES = 1u << 2,
 };
 
 typedef struct mt_route {
@@ -169,8 +172,12 @@ extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], 
 int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,
                       mt_err **err);
 
+typedef enum mt_news {
+    MT_NEWS_BEGUN, // a command: for who follows its output alone
+    MT_NEWS_ALL,
+} mt_news;
 // Wakes the requests that wait for topic (the id of a run or command). Any thread.
-void mt_announce(const mt_api *api, const char *topic);
+void mt_announce(const mt_api *api, const char *topic, mt_news news);
 
 // The namespace {ns} of the route, when the caller may do verb in it: else notFound or forbidden
 // with the sentence that names it.

@@ -127,6 +127,11 @@ static void close_door(const char *run_id, void *data)
     mt_server_run_ends(data, run_id);
 }
 
+static void announce(const char *id, void *data)
+{
+    mt_announce(data, id, MT_NEWS_ALL);
+}
+
 // Not where the runner cannot be asked.
 static bool lacks_image(const char *name, void *data)
 {
@@ -157,6 +162,8 @@ static int open_parts(daemon_state *d, mt_err **err)
         .open_door = open_door,
         .close_door = close_door,
         .doors = d->server,
+        .announce = announce,
+        .announce_data = api,
     };
     if (mt_runs_new(&options, &api->runs, err) < 0)
         return -1;
@@ -165,12 +172,18 @@ static int open_parts(daemon_state *d, mt_err **err)
     return 0;
 }
 
-// Every change of a run or command wakes who waits for it. On the store's writer thread.
+// Every change of a run or command wakes who waits for it; for one that was just made nobody does.
+// On the store's writer thread.
 static void on_events(const mt_event *events, size_t count, void *data)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(events[i].kind, "capsuleRun") == 0 || strcmp(events[i].kind, "command") == 0)
-            mt_announce(data, events[i].object_id);
+    for (size_t i = 0; i < count; i++) {
+        bool of_command = strcmp(events[i].kind, "command") == 0;
+        bool begun = of_command && strcmp(events[i].change, "started") == 0;
+
+        if ((of_command || strcmp(events[i].kind, "capsuleRun") == 0) &&
+            strcmp(events[i].change, "created") != 0)
+            mt_announce(data, events[i].object_id, begun ? MT_NEWS_BEGUN : MT_NEWS_ALL);
+    }
 }
 
 static void stopped(void *data)

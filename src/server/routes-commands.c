@@ -168,9 +168,10 @@ int mt_check_run_user(const mt_request *req, const mt_run *run, const char *fiel
 // ---- look, wait ----
 
 // An aborted one is told of when the run's end has said why.
-static bool is_over(const mt_command_record *c)
+static bool is_over(const mt_request *req, const mt_command_record *c)
 {
-    return c->date_ended && (strcmp(c->status, "Aborted") != 0 || *c->failure_details);
+    return c->date_ended && (strcmp(c->status, "Aborted") != 0 || *c->failure_details) &&
+           mt_runs_may_tell(req->api->runs, c->run_id, c->id);
 }
 
 static int reply_when(mt_request *req, mt_reply *reply, int status, mt_command_record *c,
@@ -178,7 +179,7 @@ static int reply_when(mt_request *req, mt_reply *reply, int status, mt_command_r
 {
     char *topic;
 
-    if (req->waited_out || is_over(c))
+    if (req->waited_out || is_over(req, c))
         return reply_command(reply, status, c, err);
     topic = mt_arena_strdup(req->arena, c->id);
     return topic ? mt_reply_not_yet_on(reply, topic) : mt_fail_oom(err);
@@ -199,8 +200,8 @@ static int send_command(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_(mt_command_record_done) mt_command_record record = {0};
     _cleanup_(mt_run_done) mt_run run = {0};
-    char id[MT_ID_TEXT], digest[MT_REQUEST_DIGEST];
-    mt_command command = {.id = id};
+    char digest[MT_REQUEST_DIGEST];
+    mt_command command = {.id = req->new_id};
     mt_command_new new = {.by = &req->user, .idempotency_key = req->idempotency_key};
     int r;
 
@@ -210,7 +211,6 @@ static int send_command(mt_request *req, mt_reply *reply, mt_err **err)
             return -1;
         return reply_when(req, reply, req->started_status, &record, err);
     }
-    mt_id_new(id);
     if (access_run(req->api->store, &req->user, MT_MAY_COMMAND, mt_param_dup(req, "id"), &run,
                    err) < 0 ||
         read_command(req, &command, err) < 0 ||
@@ -436,7 +436,7 @@ const mt_route mt_routes_commands[] = {
     {.method = "POST",
      .pattern = "/v1/capsule-runs/{id}/commands",
      .handler = send_command,
-     .flags = MT_ROUTE_WAIT,
+     .flags = MT_ROUTE_WAIT | MT_ROUTE_MAKES,
      .max_body = MT_BODY_LARGE},
     {.method = "GET",
      .pattern = "/v1/capsule-runs/{id}/commands",

@@ -332,7 +332,6 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
     const mt_api *api = req->api;
     mt_plan_limits limits = mt_run_limits(&s->def, &api->limits);
     _cleanup_arena_ mt_arena *arena = mt_arena_new(PLAN_ARENA);
-    char id[MT_ID_TEXT];
     bool started = false;
     mt_run_new record;
     mt_run planned;
@@ -341,9 +340,8 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
 
     if (!arena)
         return mt_fail_oom(err);
-    mt_id_new(id);
     fill_new(req, s, &record);
-    record.id = id;
+    record.id = req->new_id;
     fill_run(s, &record, &planned);
     if (mt_runs_fit(api->runs, &s->def, &limits, err) < 0 ||
         mt_run_plan(api->store, &planned, &api->limits, arena, &plan, err) < 0)
@@ -364,6 +362,12 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
 static bool has_ended(const mt_run *run)
 {
     return run->end_reason[0] != '\0';
+}
+
+// Who waits for its end may be told of it.
+static bool is_over(const mt_request *req, const mt_run *run)
+{
+    return has_ended(run) && mt_runs_may_tell(req->api->runs, run->id, run->id);
 }
 
 static int check_until(const mt_request *req, mt_err **err)
@@ -389,7 +393,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         mt_query_int(req, "storyAfter", 0, INT64_MAX, 0, &after, err) < 0 ||
         access_run(req->api->store, &req->user, MT_MAY_SEE, id, &run, err) < 0)
         return -1;
-    there = has_ended(&run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
+    there = is_over(req, &run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
     if (!there && !req->waited_out) {
         r = mt_reply_not_yet(reply);
     } else {
@@ -435,7 +439,7 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
     if (r < 0)
         return -1;
     req->started_status = r == 1 ? 200 : 201;
-    if (req->waited_out || has_ended(&run))
+    if (req->waited_out || is_over(req, &run))
         r = reply_run(req, reply, req->started_status, &run, NULL, err);
     else if (!(req->started = mt_arena_strdup(req->arena, run.id)))
         r = mt_fail_oom(err);
@@ -524,8 +528,8 @@ static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
     if (!has_ended(&run))
         r = ask_to_stop(req, &run, err);
     if (r >= 0)
-        r = !has_ended(&run) && !req->waited_out ? mt_reply_not_yet(reply)
-                                                 : reply_run(req, reply, 200, &run, NULL, err);
+        r = !req->waited_out && !is_over(req, &run) ? mt_reply_not_yet(reply)
+                                                    : reply_run(req, reply, 200, &run, NULL, err);
     mt_run_done(&run);
     return r;
 }
@@ -586,7 +590,7 @@ const mt_route mt_routes_runs[] = {
      .pattern = "/v1/namespaces/{ns}/capsules/{capsule}/runs",
      .handler = start_run,
      .query = "dryRun until",
-     .flags = MT_ROUTE_WAIT,
+     .flags = MT_ROUTE_WAIT | MT_ROUTE_MAKES,
      .max_body = MT_BODY_LARGE},
     {.method = "GET",
      .pattern = "/v1/capsule-runs",

@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "server/follow.h"
 #include "server/router.h"
@@ -96,7 +97,9 @@ static void wait_on(job *j, const char *topic)
 static int start_waiting(job *j, int64_t seconds)
 {
     bool of_command = mt_param(&j->req, "command").len > 0;
-    char *topic = mt_param_dup(&j->req, of_command ? "command" : "id");
+    char *topic = j->route->flags & MT_ROUTE_MAKES
+                      ? j->req.new_id
+                      : mt_param_dup(&j->req, of_command ? "command" : "id");
 
     j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
     if (!topic || !j->timer)
@@ -131,6 +134,7 @@ static void stop_waiting(job *j)
 struct announcement {
     mt_server *server;
     char topic[MT_ID_TEXT];
+    mt_news news;
 };
 
 static void announced(void *data)
@@ -146,6 +150,8 @@ static void announced(void *data)
             mt_follow_wake(j->follow);
             continue;
         }
+        if (a->news == MT_NEWS_BEGUN)
+            continue;
         j->fired = true;
         if (!j->running)
             look_again(j);
@@ -153,7 +159,7 @@ static void announced(void *data)
     free(a);
 }
 
-void mt_announce(const mt_api *api, const char *topic)
+void mt_announce(const mt_api *api, const char *topic, mt_news news)
 {
     struct announcement *a = calloc(1, sizeof(*a));
 
@@ -161,6 +167,7 @@ void mt_announce(const mt_api *api, const char *topic)
     if (!a)
         return;
     a->server = api->server;
+    a->news = news;
     (void)snprintf(a->topic, sizeof(a->topic), "%s", topic);
     if (mt_loop_post(api->server->loop, announced, a) < 0)
         free(a);
@@ -398,6 +405,8 @@ static void handle(mt_http_x *x, job *j)
         answer_error(x, err, NULL);
         return;
     }
+    if (j->route->flags & MT_ROUTE_MAKES)
+        mt_id_new(j->req.new_id);
     if (seconds > 0 && start_waiting(j, seconds) < 0) {
         (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
         return;

@@ -13,6 +13,8 @@
 // may then spend the reserve file; while it is spent, others are refused.
 #include "store/store-internal.h"
 
+#include <sched.h>
+
 enum { REFILL_EVERY_US = 1000000 };
 
 static bool machine_fault(const mt_err *e)
@@ -187,8 +189,10 @@ static void answer(mt_store *s, op *first, op *last)
     for (op *o = first; o != last; o = o->next)
         if (o->done)
             o->done(o->result, o->err, o->data);
-    if (s->sync_due)
+    if (s->sync_due) {
+        (void)sched_yield(); // to who was told, before the disk is waited for
         sync_now(s, first, last);
+    }
     while (first != last) {
         op *next = first->next;
 
