@@ -238,8 +238,10 @@ void mt_journal_keep_room(mt_journal *j)
     struct stat st;
 
     j->keeps_room = true;
-    if (fstat(j->fd, &st) == 0)
-        keep_room(j, st.st_size);
+    if (fstat(j->fd, &st) < 0)
+        return;
+    j->room_end = st.st_blocks * 512; // somebody may have kept some before
+    keep_room(j, st.st_size);
 }
 
 void mt_journal_give_room(mt_journal *j)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends that a supervisor has told of before they are on the disk. They are stored at once; who waits
-// for one hears of it when the supervisor says that its journal is synced. The sync takes as long as
-// the store does, so mostly nobody waits for it.
+// Ends that a supervisor has told of before they are on the disk. They are stored at once; who
+// waits for one hears of it when the supervisor says that its journal is synced. The sync takes as
+// long as the store does, so mostly nobody waits for it.
 #include "core/runs-internal.h"
 
 #include "base/log.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a run: STATE/runs/<run id>, root's, readable by the service.
+// The folder of a run: STATE/runs/<run id>, root's, readable by the service. A spare has one by the
+// name of its place, which is renamed when a run gets it.
 //
 //   journal   0640 root:S   written by runner and supervisor, read by the server
 //   sock      0600 S:S      the supervisor's, for servers
@@ -73,6 +74,15 @@ int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err)
     return 0;
 }
 
+int folder_rename(runner *r, const char *from, const char *to, mt_err **err)
+{
+    if (renameat2(r->runs_fd, from, r->runs_fd, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return mt_fail(err, MT_E_ALREADY_EXISTS, "there is a run '%s' already", to);
+    return mt_fail_errno(err, errno, "cannot make the folder of run '%s'", to);
+}
+
 bool folder_closed(int folder_fd)
 {
     _cleanup_close_ int fd = mt_sys_open_beneath(folder_fd, "journal", O_RDONLY, 0);
@@ -111,6 +121,25 @@ static void empty(int dirfd, int depth)
         (void)unlinkat(dirfd, e->d_name, e->d_type == DT_DIR ? AT_REMOVEDIR : 0);
     }
     (void)closedir(d);
+}
+
+int folder_each(runner *r, void (*fn)(const char *name, void *data), void *data)
+{
+    int fd = openat(r->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        int why = errno;
+
+        mt_close_fd(&fd);
+        return -why;
+    }
+    while ((e = readdir(d)))
+        if (e->d_name[0] != '.')
+            fn(e->d_name, data);
+    (void)closedir(d);
+    return 0;
 }
 
 void folder_remove_outputs(int folder_fd)

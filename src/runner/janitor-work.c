@@ -134,7 +134,10 @@ int janitor_clean_place(runner *r, const char *place)
 {
     int e = sweep_group(r, place);
 
-    return e < 0 ? e : mt_scratch_drop(r->scratch, place);
+    if (e < 0)
+        return e;
+    folder_remove(r, place);
+    return mt_scratch_drop(r->scratch, place);
 }
 
 // Whatever a crash left half done is done again: each step is fine where there is nothing.

@@ -106,12 +106,19 @@ int mt_step_conf(mt_build *b)
     return mt_build_attach(b, fcntl(b->parts->conf_fd, F_DUPFD_CLOEXEC, 0), "run/maitento-build");
 }
 
+// Cut only where it is too long, which it hardly is: that costs as much as all the rest.
 static int fill_file(mt_build *b, const char *path, const char *text)
 {
-    _cleanup_close_ int fd = mt_build_open(b, path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
+    _cleanup_close_ int fd = mt_build_open(b, path, O_WRONLY | O_NONBLOCK, 0);
+    struct stat st;
 
     mt_build_detail(b, "/%s", path);
-    return fd < 0 ? fd : mt_write_full(fd, text, strlen(text));
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0 ||
+        (st.st_size > (off_t)strlen(text) && ftruncate(fd, (off_t)strlen(text)) < 0))
+        return -errno;
+    return mt_write_full(fd, text, strlen(text));
 }
 
 int mt_step_files(mt_build *b)

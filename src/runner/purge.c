@@ -4,10 +4,9 @@
 #include "runner/runner.h"
 
 #include "base/clock.h"
-#include "base/id.h"
+#include "capsule/place.h"
 #include "capsule/syscalls.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <sys/file.h>
 
@@ -20,28 +19,16 @@ static void sweep_group(const char *run_id, void *data)
     (void)mt_cgroups_sweep(r->cgroups, run_id, mt_boottime_ns() + PURGE_MS * 1000000LL);
 }
 
-static void clean_folder(runner *r, const char *run_id)
+static void clean_folder(const char *name, void *data)
 {
     _cleanup_close_ int folder = -1;
+    runner *r = data;
 
-    if (folder_open(r, run_id, &folder, NULL) == 0 && !folder_closed(folder))
-        (void)janitor_clean_run(r, run_id, LOST_SUPERVISOR);
-}
-
-static void clean_folders(runner *r)
-{
-    int fd = openat(r->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-
-    if (!d) {
-        mt_close_fd(&fd);
-        return;
-    }
-    while ((e = readdir(d)))
-        if (mt_is_id(mt_str_of(e->d_name)))
-            clean_folder(r, e->d_name);
-    (void)closedir(d);
+    if (mt_is_spare(mt_str_of(name)))
+        folder_remove(r, name);
+    else if (mt_is_id(mt_str_of(name)) && folder_open(r, name, &folder, NULL) == 0 &&
+             !folder_closed(folder))
+        (void)janitor_clean_run(r, name, LOST_SUPERVISOR);
 }
 
 static void remove_file(const char *path)
@@ -65,7 +52,7 @@ int runner_purge(runner *r, mt_err **err)
     // The whole disk goes: its folders need no removing one by one.
     if (mt_scratch_open(&none, &r->scratch, err) < 0)
         return -1;
-    clean_folders(r);
+    (void)folder_each(r, clean_folder, r);
     blocks_forget_instance(r->blocks);
     remove_file(r->o.scratch);
     mt_cgroups_remove_parent(r->cgroups);

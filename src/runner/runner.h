@@ -256,6 +256,9 @@ void process_name(pid_t pid, char out[48]);
 typedef struct spare {
     int socket;
     mt_cgroup *cgroup;
+    // Its folder, under the name of its place until a run gets it.
+    int run_dir_fd, listen_fd, journal_read_fd;
+    mt_journal *journal;
     uint64_t subvolume;
     char digest[MT_DIGEST_LEN + 1];
     char layer[MT_LAYER_TEXT]; // "": none
@@ -263,6 +266,7 @@ typedef struct spare {
     dev_t image_dev;
     ino_t image_ino;
     char supervisor[48]; // process_name()
+    bool renamed;        // its folder is a run's by now
 } spare;
 // Somebody starts a run of that image, layer and network: it is one to have spares of.
 void spares_used(runner *r, const char *digest, const char *layer, mt_network network);
@@ -278,6 +282,8 @@ void spares_sweep(runner *r);        // at start, with all runs known: what anot
 
 // start.c
 void start_refill_later(runner *r); // the pools, in a quiet moment
+// Folder, empty journal and socket, under that name.
+int start_make_folder(runner *r, const char *name, mt_run_resources *s, mt_err **err);
 void start_on_refill(mt_timer *t, void *data);
 int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err **err);
 // A run that builds a layer, over the layer below (NULL: none).
@@ -319,6 +325,10 @@ int runs_sweep(runner *r, const char *run_id, mt_forget forget, conn *asker, uin
 int folder_make(runner *r, const char *run_id, int *ret_fd, mt_err **err);
 int folder_open(runner *r, const char *run_id, int *ret_fd, mt_err **err); // 1: there is none
 int folder_listen(runner *r, int folder_fd, int *ret_fd, mt_err **err);    // its `sock`
+// alreadyExists where there is one of that name.
+int folder_rename(runner *r, const char *from, const char *to, mt_err **err);
+// Each name in STATE/runs, whatever it is. 0, or negative errno.
+int folder_each(runner *r, void (*fn)(const char *name, void *data), void *data);
 void folder_remove(runner *r, const char *run_id);
 void folder_remove_outputs(int folder_fd);
 bool folder_closed(int folder_fd); // the journal's last record is `closed`

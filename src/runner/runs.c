@@ -7,7 +7,6 @@
 #include "capsule/place.h"
 #include "capsule/syscalls.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
@@ -258,21 +257,19 @@ static void adopt_one(runner *r, const char *run_id)
     take_on(u, &o);
 }
 
+static void adopt_named(const char *name, void *data)
+{
+    runner *r = data;
+
+    if (mt_is_id(mt_str_of(name)) && !runs_find(r, name))
+        adopt_one(r, name);
+}
+
 int runs_adopt(runner *r, mt_err **err)
 {
-    int fd = openat(r->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
+    int e = folder_each(r, adopt_named, r);
 
-    if (!d) {
-        mt_close_fd(&fd);
-        return mt_fail_errno(err, errno, "cannot list the run folders");
-    }
-    while ((e = readdir(d)))
-        if (mt_is_id(mt_str_of(e->d_name)) && !runs_find(r, e->d_name))
-            adopt_one(r, e->d_name);
-    (void)closedir(d);
-    return 0;
+    return e < 0 ? mt_fail_errno(err, e, "cannot list the run folders") : 0;
 }
 
 static void look_again(run *u)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spares: machines made ahead for the images that were asked for last, as far as a machine is the
-// same for every run of its image. Each has a supervisor, an id block, groups, a scratch folder and
-// a network namespace; no run, no journal, no limits. What must be found again after a crash has
-// "spare-…" in its name: a group or a scratch folder of such a name that no journal of a run names
-// is removed at the next start; the supervisor leaves when its socket closes, and the lock of the
-// block goes with it.
+// same for every run of its image. Each has a supervisor, an id block, groups, a scratch folder, a
+// network namespace and a folder with an empty journal; no run, no limits. What must be found again
+// after a crash has "spare-…" in its name: a group or a folder of such a name that no journal of a
+// run names is removed at the next start; the supervisor leaves when its socket closes, and the
+// lock of the block goes with it.
 #include "runner/runner.h"
 
 #include "base/clock.h"
@@ -38,6 +38,10 @@ void spares_free(run *u)
     if (!s)
         return;
     mt_close_fd(&s->socket);
+    mt_close_fd(&s->run_dir_fd);
+    mt_close_fd(&s->listen_fd);
+    mt_close_fd(&s->journal_read_fd);
+    mt_journal_close(s->journal);
     mt_cgroup_close(s->cgroup);
     free(s);
     u->spare = NULL;
@@ -139,6 +143,21 @@ static int launch(runner *r, run *u, mt_run_resources *s, mt_err **err)
     return 0;
 }
 
+// After the fork: no other process has any of it.
+static int make_folder(runner *r, run *u, mt_run_resources *s, mt_err **err)
+{
+    spare *to = u->spare;
+
+    if (start_make_folder(r, u->place, s, err) < 0)
+        return -1;
+    mt_journal_keep_room(s->journal);
+    to->run_dir_fd = MT_TAKE_FD(s->run_dir_fd);
+    to->listen_fd = MT_TAKE_FD(s->listen_fd);
+    to->journal_read_fd = MT_TAKE_FD(s->journal_read_fd);
+    to->journal = MT_TAKE_PTR(s->journal);
+    return 0;
+}
+
 static int make_one(runner *r, const spare_kind *kind)
 {
     char place[MT_PLACE_SIZE];
@@ -153,12 +172,14 @@ static int make_one(runner *r, const spare_kind *kind)
     resources_init(&s);
     u->spare = calloc(1, sizeof(*u->spare));
     if (u->spare) {
-        u->spare->socket = -1;
+        u->spare->socket = u->spare->run_dir_fd = u->spare->listen_fd = -1;
+        u->spare->journal_read_fd = -1;
         memcpy(u->spare->digest, kind->digest, sizeof(u->spare->digest));
         memcpy(u->spare->layer, kind->layer, sizeof(u->spare->layer));
         u->spare->network = kind->network;
     }
-    if (!u->spare || make_resources(r, u, &s, &err) < 0 || launch(r, u, &s, &err) < 0) {
+    if (!u->spare || make_resources(r, u, &s, &err) < 0 || launch(r, u, &s, &err) < 0 ||
+        make_folder(r, u, &s, &err) < 0) {
         mt_log(MT_LOG_WARNING, "no machine could be made ahead", {"reason", mt_err_sentence(err)});
         resources_close(&s);
         spares_drop(u);
@@ -327,6 +348,7 @@ static void end_one(runner *r, run *u)
         (void)waitid(P_PIDFD, (id_t)u->pidfd, &info, WEXITED); // it was killed: not long
     (void)mt_cgroups_sweep(r->cgroups, u->place, mt_boottime_ns() + END_MS * NS_PER_MS);
     (void)mt_scratch_drop(r->scratch, u->place);
+    folder_remove(r, u->place);
     blocks_release(MT_TAKE_FD(u->lock_fd));
     runs_remove(u);
 }
@@ -364,4 +386,5 @@ void spares_sweep(runner *r)
 {
     (void)mt_cgroups_each(r->cgroups, sweep_one, r);
     (void)mt_scratch_each(r->scratch, sweep_one, r);
+    folder_each(r, sweep_one, r);
 }

@@ -136,13 +136,11 @@ static int add_places(runner *r, mt_run_resources *s, const char *supervisor, mt
     return mt_journal_flush(s->journal, err);
 }
 
-static int make_folder(runner *r, const mt_plan *p, mt_run_resources *s, const char *supervisor,
-                       mt_err **err)
+int start_make_folder(runner *r, const char *name, mt_run_resources *s, mt_err **err)
 {
-    if (folder_make(r, p->run_id, &s->run_dir_fd, err) < 0 ||
+    if (folder_make(r, name, &s->run_dir_fd, err) < 0 ||
         mt_journal_create(s->run_dir_fd, "journal", 0640, 0, r->o.service_gid, &s->journal, err) <
-            0 ||
-        add_places(r, s, supervisor, err) < 0)
+            0)
         return -1;
     s->journal_read_fd = mt_sys_open_beneath(s->run_dir_fd, "journal", O_RDONLY, 0);
     if (s->journal_read_fd < 0)
@@ -181,7 +179,8 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->uid_base = MT_BLOCK_FIRST + s->block * MT_BLOCK_IDS;
     s->run_id = s->place = p->run_id;
     if (blocks_maps(r->blocks, s->block, &s->image_userns_fd, &s->vfs_userns_fd, err) < 0 ||
-        make_folder(r, p, s, NULL, err) < 0 || make_places(r, p, s, err) < 0)
+        start_make_folder(r, p->run_id, s, err) < 0 || add_places(r, s, NULL, err) < 0 ||
+        make_places(r, p, s, err) < 0)
         return -1;
     s->service_uid = r->o.service_uid;
     s->service_gid = r->o.service_gid;
@@ -252,13 +251,27 @@ static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
 
 // --- with a spare --------------------------------------------------------------------------------
 
+// The folder becomes the run's once its journal names all that the spare has.
+static int take_folder(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt_err **err)
+{
+    s->run_dir_fd = MT_TAKE_FD(u->spare->run_dir_fd);
+    s->listen_fd = MT_TAKE_FD(u->spare->listen_fd);
+    s->journal_read_fd = MT_TAKE_FD(u->spare->journal_read_fd);
+    s->journal = MT_TAKE_PTR(u->spare->journal);
+    return add_places(r, s, u->spare->supervisor, err) < 0
+               ? -1
+               : folder_rename(r, u->place, p->run_id, err);
+}
+
 static int complete(runner *r, const mt_plan *p, run *u, mt_run_resources *s, mt_err **err)
 {
     s->run_id = p->run_id;
     s->place = u->place;
     s->block = (uint32_t)u->block;
-    if (make_folder(r, p, s, u->spare->supervisor, err) < 0 ||
-        mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0 ||
+    if (take_folder(r, p, u, s, err) < 0)
+        return -1;
+    u->spare->renamed = true;
+    if (mt_cgroup_limit(u->spare->cgroup, &p->limits, err) < 0 ||
         cpus_bind(r, &p->limits, u->spare->cgroup, &u->cpus, err) < 0)
         return -1;
     u->cpu_milli = p->limits.cpu_milli;
@@ -271,7 +284,6 @@ static int start_spare(runner *r, const mt_plan *p, const void *bytes, size_t le
 {
     run *u = NULL;
     _cleanup_err_ mt_err *err = NULL;
-    bool folder;
     int e = 0;
 
     if (len <= MT_HANDOVER_PLAN_MAX && s->layers_fd < 0 &&
@@ -286,14 +298,13 @@ static int start_spare(runner *r, const mt_plan *p, const void *bytes, size_t le
         spares_free(u);
         return 0;
     }
-    folder = s->run_dir_fd >= 0;
     mt_log(MT_LOG_WARNING, "a machine made ahead could not be used", {"run", p->run_id},
            {"reason", err ? mt_err_sentence(err) : strerror(-e)});
     mt_close_fd(&s->run_dir_fd);
     mt_close_fd(&s->listen_fd);
     mt_close_fd(&s->journal_read_fd);
     mt_journal_close(MT_TAKE_PTR(s->journal));
-    if (folder)
+    if (u->spare->renamed)
         folder_remove(r, p->run_id);
     spares_drop(u);
     return 1;

@@ -74,6 +74,9 @@ struct supervisor {
     mt_timer *memory_timer;
     uint64_t memory_told; // what /proc/meminfo was written for, and when
     int64_t memory_told_ns, memory_pause_ms;
+    bool memory_known; // of the machine's first moment, with what follows
+    mt_cgroup_memory memory_first;
+    mt_cpus cpus_first;
     int64_t teardown_end_ns;
     bool init_ready; // mt-init has said so
     bool leaving;    // the loop ends after this round
@@ -151,6 +154,7 @@ void sup_disk_full(supervisor *s, const char *sentence); // the run is the one t
 
 // supervisor-views.c
 int sup_views_init(supervisor *s);
+void sup_views_look(supervisor *s);  // ahead, at what they will say
 void sup_views_begin(supervisor *s); // the machine stands
 void sup_views_touch(supervisor *s); // a command begins
 

@@ -47,19 +47,15 @@ static void compose(const supervisor *s, const mt_cgroup_memory *m, mt_buf *b)
     add(b, "SReclaimable:", 0);
 }
 
-static void write_memory(supervisor *s)
+static void write_memory(supervisor *s, const mt_cgroup_memory *now)
 {
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(TEXT_MAX);
-    mt_cgroup_memory now;
-    bool same;
+    bool same = now->used == s->memory_told;
 
-    if (s->machine.meminfo_fd < 0 || !mt_cgroup_memory_get(s->res->cgroup, &now))
-        return;
-    same = now.used == s->memory_told;
-    s->memory_told = now.used;
+    s->memory_told = now->used;
     s->memory_pause_ms = same ? MT_MIN(2 * s->memory_pause_ms, LAST_MS) : FIRST_MS;
     if (!same) {
-        compose(s, &now, &text);
+        compose(s, now, &text);
         (void)!pwrite(s->machine.meminfo_fd, mt_buf_str(&text), text.len, 0);
     }
     s->memory_told_ns = mt_boottime_ns();
@@ -68,24 +64,33 @@ static void write_memory(supervisor *s)
 
 static void on_memory(mt_timer *timer, void *data)
 {
+    mt_cgroup_memory now;
     supervisor *s = data;
 
     (void)timer;
-    if (s->state < SUP_ENDING)
-        write_memory(s);
+    if (s->state < SUP_ENDING && s->machine.meminfo_fd >= 0 &&
+        mt_cgroup_memory_get(s->res->cgroup, &now))
+        write_memory(s, &now);
+}
+
+// How many there are is found out by way of files: only where it has to be.
+static void look_at_cpus(supervisor *s)
+{
+    long count;
+
+    if (mt_cgroup_cpus(s->res->cgroup, &s->cpus_first) > 0)
+        return;
+    count = sysconf(_SC_NPROCESSORS_CONF);
+    for (long cpu = 0; cpu < count; cpu++)
+        mt_cpus_add(&s->cpus_first, (unsigned)cpu);
 }
 
 static void write_cpus(supervisor *s)
 {
     char list[MT_CPUS_TEXT];
-    mt_cpus cpus = {0};
-    long count = sysconf(_SC_NPROCESSORS_CONF);
     size_t len;
 
-    if (mt_cgroup_cpus(s->res->cgroup, &cpus) == 0)
-        for (long cpu = 0; cpu < count; cpu++)
-            mt_cpus_add(&cpus, (unsigned)cpu);
-    (void)mt_cpus_format(&cpus, list);
+    (void)mt_cpus_format(&s->cpus_first, list);
     len = strlen(list);
     list[len] = '\n';
     if (s->machine.cpus_fd >= 0)
@@ -99,10 +104,17 @@ int sup_views_init(supervisor *s)
     return s->memory_timer ? 0 : -1;
 }
 
+void sup_views_look(supervisor *s)
+{
+    look_at_cpus(s);
+    s->memory_known = mt_cgroup_memory_get(s->res->cgroup, &s->memory_first);
+}
+
 void sup_views_begin(supervisor *s)
 {
     write_cpus(s);
-    write_memory(s);
+    if (s->memory_known && s->machine.meminfo_fd >= 0)
+        write_memory(s, &s->memory_first);
 }
 
 // After the command was asked for: it takes longer to begin than this does.

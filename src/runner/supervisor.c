@@ -453,6 +453,7 @@ void sup_run(supervisor *s, mt_err *why_not)
     mt_timer_at(s->deadline, s->plan->deadline_ns);
     if (!why_not && (s->machine.pid > 0 ? watch_machine(s) : sup_layer_wait(s)) < 0)
         (void)mt_fail_oom(&why_not);
+    sup_views_look(s); // while the machine is being made
     if (why_not)
         start_failed(s, why_not);
     if (serve(s) < 0)

@@ -39,6 +39,18 @@ def scratch_folders(runner):
     return {p.name for p in Path(f"/proc/{runner.process.pid}/root/scratch/runs").iterdir()}
 
 
+def all_folders(runner):
+    return {p.name for p in (runner.dir / "state/runs").iterdir() if p.is_dir()}
+
+
+def spare_folders(runner):
+    return {name for name in all_folders(runner) if name.startswith("spare-")}
+
+
+def run_folders(runner):
+    return all_folders(runner) - spare_folders(runner)
+
+
 def with_spares(runner, count=4):
     """Starts a run, waits until spares are there; returns their names."""
     run = runner.run(["true"])
@@ -51,10 +63,10 @@ def with_spares(runner, count=4):
 def leave_nothing(runner):
     """Stops the runner in order; then nothing of the instance is on the host."""
     until(lambda: not runner.groups(), "runs that were not made ahead are removed")
-    until(lambda: all(runner.journal(p.name)[-1]["type"] == "closed" for p in (runner.dir / "state/runs").iterdir()
-                      if p.is_dir()), "all runs are closed")
+    until(lambda: all(runner.journal(name)[-1]["type"] == "closed" for name in run_folders(runner)), "all runs are closed")
     runner.stop()
     until(lambda: not runner.of_groups("."), "the groups are gone")
+    assert not spare_folders(runner)
     for p in Path("/run/maitento-ids").iterdir():
         if p.name.isdigit() and runner.instance in p.read_text():  # a crash came before it was used
             with open(p, "rb") as lock:
@@ -247,7 +259,7 @@ def test_kill_of_the_runner_at_any_moment(own):
         except FileNotFoundError:
             return None  # it had not begun when both died, and is as if it had never been sent
 
-    folders = [p.name for p in (own.dir / "state/runs").iterdir() if p.is_dir()]
+    folders = run_folders(own)
     assert len(folders) > 25 and len(set(started) - set(folders)) < len(started) / 2
     for run in folders:
         until(lambda: not journal(run) or journal(run)[-1]["type"] == "closed", f"{run} is closed: {journal(run)} {own.log()}")
