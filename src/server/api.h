@@ -78,6 +78,7 @@ typedef struct mt_request {
     const char *if_none_match;
     char new_id[MT_ID_TEXT]; // MT_ROUTE_MAKES: for what it makes
     bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
+    bool tell_anyway;    // also of an end that may not be on the disk yet
     const char *started; // the run that an earlier round of this request started or stopped; arena
     int started_status;  // how a start is answered
     // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
@@ -128,8 +129,8 @@ typedef struct mt_reply {
     int fd; // >= 0: the body is this range of a file (owned by the reply)
     uint64_t fd_offset, fd_length;
     mt_follow_spec follow; // command_id not NULL: the body is this
-    bool not_yet;          // set by mt_reply_not_yet()
-    const char *topic_;    // and by mt_reply_not_yet_on()
+    bool not_yet;          // set by mt_reply_not_yet(), as the next one
+    const char *topic_;
 } mt_reply;
 
 // The usual ends of a handler. Each returns 0, or < 0 with *err set.
@@ -137,10 +138,10 @@ int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err); //
 int mt_reply_empty(mt_reply *reply, int status);                              // 204
 int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err **err);
 void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
-// Only on MT_ROUTE_WAIT routes and while !req->waited_out: call me again when something happened.
-int mt_reply_not_yet(mt_reply *reply);
-// The same for something else than the route's own: it was made just now. Lives in the arena.
-int mt_reply_not_yet_on(mt_reply *reply, const char *topic);
+// Only on MT_ROUTE_WAIT routes, while !req->waited_out: call me again when something happened. Or,
+// while !req->tell_anyway, for an end that must not be told of yet.
+// topic: the id of the run or command that something has to happen to; lives in the arena.
+int mt_reply_not_yet(mt_reply *reply, const char *topic);
 
 typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
 

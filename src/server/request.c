@@ -132,16 +132,11 @@ void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length)
     reply->fd_length = length;
 }
 
-int mt_reply_not_yet(mt_reply *reply)
+int mt_reply_not_yet(mt_reply *reply, const char *topic)
 {
     reply->not_yet = true;
-    return 0;
-}
-
-int mt_reply_not_yet_on(mt_reply *reply, const char *topic)
-{
     reply->topic_ = topic;
-    return mt_reply_not_yet(reply);
+    return 0;
 }
 
 int mt_request_namespace(mt_request *req, mt_verb verb, mt_namespace *ret, mt_err **err)

@@ -168,10 +168,9 @@ int mt_check_run_user(const mt_request *req, const mt_run *run, const char *fiel
 // ---- look, wait ----
 
 // An aborted one is told of when the run's end has said why.
-static bool is_over(const mt_request *req, const mt_command_record *c)
+static bool is_over(const mt_command_record *c)
 {
-    return c->date_ended && (strcmp(c->status, "Aborted") != 0 || *c->failure_details) &&
-           mt_runs_may_tell(req->api->runs, c->run_id, c->id);
+    return c->date_ended && (strcmp(c->status, "Aborted") != 0 || *c->failure_details);
 }
 
 static int reply_when(mt_request *req, mt_reply *reply, int status, mt_command_record *c,
@@ -179,10 +178,11 @@ static int reply_when(mt_request *req, mt_reply *reply, int status, mt_command_r
 {
     char *topic;
 
-    if (req->waited_out || is_over(req, c))
+    if (is_over(c) ? req->tell_anyway || mt_runs_may_tell(req->api->runs, c->run_id, c->id)
+                   : req->waited_out)
         return reply_command(reply, status, c, err);
     topic = mt_arena_strdup(req->arena, c->id);
-    return topic ? mt_reply_not_yet_on(reply, topic) : mt_fail_oom(err);
+    return topic ? mt_reply_not_yet(reply, topic) : mt_fail_oom(err);
 }
 
 // The run of the route, when the caller may do verb to it, and its command.

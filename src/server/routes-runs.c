@@ -364,10 +364,12 @@ static bool has_ended(const mt_run *run)
     return run->end_reason[0] != '\0';
 }
 
-// Who waits for its end may be told of it.
-static bool is_over(const mt_request *req, const mt_run *run)
+// It may be told as it is: what is waited for has happened, or the time for that is over.
+static bool is_answer(const mt_request *req, const mt_run *run, bool waits_for_end)
 {
-    return has_ended(run) && mt_runs_may_tell(req->api->runs, run->id, run->id);
+    if (has_ended(run))
+        return req->tell_anyway || mt_runs_may_tell(req->api->runs, run->id, run->id);
+    return req->waited_out || (!waits_for_end && run->date_ready);
 }
 
 static int check_until(const mt_request *req, mt_err **err)
@@ -385,7 +387,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
     _cleanup_buf_ mt_buf story = MT_BUF_INIT(8 << 20);
     mt_str until = mt_query(req, "until");
     mt_run run = {0};
-    bool with_story, there;
+    bool with_story;
     int64_t after;
     int r;
 
@@ -393,9 +395,8 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         mt_query_int(req, "storyAfter", 0, INT64_MAX, 0, &after, err) < 0 ||
         access_run(req->api->store, &req->user, MT_MAY_SEE, id, &run, err) < 0)
         return -1;
-    there = is_over(req, &run) || (until.data && mt_str_eq(until, "ready") && run.date_ready);
-    if (!there && !req->waited_out) {
-        r = mt_reply_not_yet(reply);
+    if (!is_answer(req, &run, !mt_str_eq(until, "ready"))) {
+        r = mt_reply_not_yet(reply, mt_arena_strdup(req->arena, run.id));
     } else {
         if (with_story)
             with_story = mt_run_story(req->api->runs_dirfd, &run, (uint64_t)after, &story) == 0;
@@ -439,12 +440,12 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
     if (r < 0)
         return -1;
     req->started_status = r == 1 ? 200 : 201;
-    if (req->waited_out || is_over(req, &run))
+    if (is_answer(req, &run, true))
         r = reply_run(req, reply, req->started_status, &run, NULL, err);
     else if (!(req->started = mt_arena_strdup(req->arena, run.id)))
         r = mt_fail_oom(err);
     else
-        r = mt_reply_not_yet_on(reply, req->started);
+        r = mt_reply_not_yet(reply, req->started);
     mt_run_done(&run);
     return r;
 }
@@ -528,8 +529,8 @@ static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
     if (!has_ended(&run))
         r = ask_to_stop(req, &run, err);
     if (r >= 0)
-        r = !req->waited_out && !is_over(req, &run) ? mt_reply_not_yet(reply)
-                                                    : reply_run(req, reply, 200, &run, NULL, err);
+        r = is_answer(req, &run, true) ? reply_run(req, reply, 200, &run, NULL, err)
+                                       : mt_reply_not_yet(reply, req->started);
     mt_run_done(&run);
     return r;
 }

@@ -13,6 +13,7 @@
 // VALUES_MAX: of one body. A value that takes two bytes there takes some eighty here.
 enum { VALUES_MAX = 256 << 10 };
 enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
+enum { SYNC_MS = 2000 }; // for the disk, before an end is told of that it may not have
 
 typedef struct job {
     mt_server *server;
@@ -36,6 +37,7 @@ typedef struct job {
     // Waiting.
     const char *topic; // NULL: does not wait
     bool fired;
+    bool for_sync; // of what it is to tell of; nothing else is waited for any more
     mt_timer *timer;
     struct job *next_waiting;
     mt_follow *follow; // the answer, where it goes on
@@ -72,15 +74,24 @@ static size_t topic_bucket(const char *topic)
 
 static void look_again(job *j);
 
+static void look_at_clock(job *j)
+{
+    bool over = mt_timer_left_ms(j->timer) == 0;
+
+    if (j->for_sync)
+        j->req.tell_anyway = over;
+    else
+        j->req.waited_out = over;
+}
+
 static void on_wait_over(mt_timer *timer, void *data)
 {
     job *j = data;
 
     j->fired = true;
-    // A job on a worker is told by `fired`; waited_out is read by the handler, so it is set between
-    // two rounds alone.
+    // A job on a worker is told by `fired`; what the handler reads is set between two rounds alone.
     if (!j->running) {
-        j->req.waited_out = true;
+        look_at_clock(j);
         look_again(j);
     }
 }
@@ -109,6 +120,18 @@ static int start_waiting(job *j, int64_t seconds)
     if (topic[0])
         wait_on(j, topic);
     return 0;
+}
+
+// The answer is there but for a sync. Without memory for the clock it is told without.
+static void wait_for_sync(job *j)
+{
+    if (!j->timer)
+        j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
+    if (j->timer)
+        mt_timer_in_ms(j->timer, SYNC_MS);
+    else
+        j->req.tell_anyway = true;
+    j->for_sync = true;
 }
 
 static void leave_topic(job *j)
@@ -457,9 +480,13 @@ static void on_worked(void *data)
         admitted(x, j);
         return;
     }
-    if (j->reply.not_yet && !j->err && !j->req.waited_out) {
+    if (j->reply.not_yet && !j->err && !j->req.tell_anyway) {
         bool again = j->fired;
 
+        if (j->req.waited_out && !j->for_sync) {
+            wait_for_sync(j);
+            again = j->req.tell_anyway;
+        }
         // What it waits for may have happened before anybody listened: look once more.
         if (j->reply.topic_ && (!j->topic || strcmp(j->topic, j->reply.topic_) != 0)) {
             leave_topic(j);
@@ -470,7 +497,8 @@ static void on_worked(void *data)
         reply_init(&j->reply);
         // Something happened, or the time was over, while the handler looked.
         if (again) {
-            j->req.waited_out = mt_timer_left_ms(j->timer) == 0;
+            if (j->timer)
+                look_at_clock(j);
             look_again(j);
         }
         return;

@@ -2,6 +2,7 @@
 // The writer: one thread, one connection, group commit.
 //
 //   queue ──drain──> BEGIN ( SAVEPOINT fn RELEASE | ROLLBACK TO )* COMMIT ──> answers, listener
+//                    BEGIN fn COMMIT | ROLLBACK                               (one alone)
 //
 // Whom an operation's `done` tells hears of it right after the commit, before the sync that its
 // caller waits for: what is committed outlives this process, though not a power loss, and a
@@ -89,22 +90,44 @@ static int choose_sync(mt_store *s, const op *first, const op *last, mt_err **er
     return 0;
 }
 
-// The ops from first up to (not with) last in one transaction. 0: all have their results; < 0: none
-// of it happened and *err says why.
-static int perform_group(mt_store *s, op *first, op *last, mt_err **err)
+// All in one transaction. 0: each has its result; < 0: none of it happened, and each is to be tried
+// by itself, which tells why.
+static int perform_group(mt_store *s, op *first)
 {
     s->event_count = 0;
-    if (choose_sync(s, first, last, err) < 0 || db_do(s->writer, BEGIN, err) < 0)
+    if (choose_sync(s, first, NULL, NULL) < 0 || db_do(s->writer, BEGIN, NULL) < 0)
         return -1;
-    for (op *o = first; o != last; o = o->next) {
+    for (op *o = first; o; o = o->next) {
         if (perform_in_savepoint(s, o) < 0) {
-            if (o->err)
-                mt_err_move(err, MT_TAKE_PTR(o->err));
-            else
-                (void)mt_fail(err, MT_E_INTERNAL, "the store's transaction was rolled back");
             roll_back(s);
             return -1;
         }
+    }
+    if (db_do(s->writer, COMMIT, NULL) < 0) {
+        roll_back(s);
+        return -1;
+    }
+    return 0;
+}
+
+// One operation in a transaction of its own. It is undone by undoing all, so it needs no savepoint,
+// which would keep a copy of each page that it changes.
+static int perform_one(mt_store *s, op *o, mt_err **err)
+{
+    tx t = {.store = s, .db = s->writer, .now = mt_now_us()};
+
+    s->event_count = 0;
+    op_reset(o);
+    if (choose_sync(s, o, o->next, err) < 0 || db_do(s->writer, BEGIN, err) < 0)
+        return -1;
+    o->result = o->fn(&t, o->arg, &o->err);
+    if (o->result < 0 || t.discard) {
+        roll_back(s);
+        s->sync_due = false;
+        if (o->result >= 0 || !machine_fault(o->err))
+            return 0;
+        mt_err_move(err, MT_TAKE_PTR(o->err));
+        return -1;
     }
     if (db_do(s->writer, COMMIT, err) < 0) {
         roll_back(s);
@@ -136,14 +159,14 @@ static void perform_alone(mt_store *s, op *o)
         (void)op_fail(o, e);
         return;
     }
-    if (perform_group(s, o, o->next, &e) == 0)
+    if (perform_one(s, o, &e) == 0)
         return;
     if (mt_err_code(e) == MT_E_DISK_FULL && o->essential && !s->reserve_out) {
         store_reserve_drop(s);
         s->reserve_out = true;
         s->reserve_tried_us = mt_monotonic_us();
         e = mt_err_free(e);
-        if (perform_group(s, o, o->next, &e) == 0)
+        if (perform_one(s, o, &e) == 0)
             return;
     }
     (void)op_fail(o, e);
@@ -206,7 +229,7 @@ static void answer(mt_store *s, op *first, op *last)
 
 static void perform_all(mt_store *s, op *ops)
 {
-    if (!s->reserve_out && ops->next && perform_group(s, ops, NULL, NULL) == 0) {
+    if (!s->reserve_out && ops->next && perform_group(s, ops) == 0) {
         answer(s, ops, NULL);
         return;
     }

@@ -1,11 +1,17 @@
 """Kills of server and runner while commands run and wait: nothing is lost, nothing runs twice."""
 import os
+import re
+import subprocess
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
 from conftest import Api, mtr, Ref
 import mtserver
-from test_recovery import leftovers, wait_for
+from test_recovery import leftovers, supervisors, wait_for
 
 COMMANDS = int(os.environ.get("MT_COMMANDS", "40"))  # that run at the same time
 EACH = 10  # of them in one run
@@ -113,3 +119,49 @@ def test_kills_in_turn_lose_no_command(own):
     for run in field.runs:
         assert own.get({"id": run})["endReason"] == "terminated"
     wait_for(lambda: leftovers(server) == {"cgroups": [], "mounts": []}, "nothing is left", 120)
+
+
+SYNC_S = 1.5  # that a sync takes below
+
+
+def has_open(pid, path):
+    try:
+        return any(os.readlink(f) == str(path) for f in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def test_an_end_is_told_of_when_it_is_on_the_disk(own):
+    """The server has it stored by then: neither who waits nor who asks hears of it before the sync."""
+    ns = own.namespace("syncs")
+    own.deploy(ns, {"capsules/c.mtr": mtr({"maxDuration": "00:05:00", "limits": SMALL})})
+    run = own.get(own.start(ns, "c"), until="ready")["id"]
+    supervisor = next(pid for pid in supervisors(own) if has_open(pid, own.server.dir / "state/runs" / run / "journal"))
+    # Each sync of this one process begins late.
+    tracer = subprocess.Popen(["strace", "-q", "-p", str(supervisor), "-e", "trace=fdatasync",
+                               "-e", f"inject=fdatasync:delay_enter={int(SYNC_S * 1e6)}"], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: re.search(r"TracerPid:\t[1-9]", Path(f"/proc/{supervisor}/status").read_text()), "it is traced")
+        polled = []
+
+        def poll(path):
+            while not polled or polled[-1][1]["status"] != "Finished":
+                polled.append((time.time(), own.call("GET", path)))
+                time.sleep(0.01)
+
+        command = own.call("POST", f"/v1/capsule-runs/{run}/commands", {"command": "sleep 0.2"}, 201)
+        thread = threading.Thread(target=poll, args=(f"/v1/capsule-runs/{run}/commands/{command['id']}",))
+        thread.start()
+        ended = own.call("GET", f"/v1/capsule-runs/{run}/commands/{command['id']}?wait=30")
+        told = time.time()
+        thread.join()
+        assert ended["status"] == "Finished", ended
+        end = datetime.fromisoformat(ended["dateEnded"][:-1]).replace(tzinfo=timezone.utc).timestamp()
+        assert told - end > SYNC_S * 0.9 and polled[-1][0] - end < SYNC_S, (told - end, polled[-1][0] - end)
+        assert {p[1]["status"] for p in polled[:-1]} <= {"Queued", "Running"}, polled
+        began = time.time()
+        stopped = own.call("POST", f"/v1/capsule-runs/{run}/terminate?wait=30")
+        assert stopped["endReason"] == "terminated" and time.time() - began > SYNC_S * 0.9, stopped
+    finally:
+        tracer.kill()
+        tracer.communicate()
