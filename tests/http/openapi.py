@@ -102,11 +102,10 @@ def read_routes():
             text_of = {k: "".join(re.findall(r'"([^"]*)"', fields.get(k, "")))
                        for k in ("method", "pattern", "query")}
             pattern = text_of["pattern"].replace("<", "{").replace(">", "}")
-            flags = eval(fields.get("flags", "0").replace("MT_ROUTE_OPEN", "1")
-                         .replace("MT_ROUTE_WAIT", "2").strip(" ,\n"))
+            flags = set(re.findall(r"MT_ROUTE_\w+", fields.get("flags", "")))
             routes[f"{text_of['method']} {pattern}"] = {
-                "query": set(text_of["query"].split()) | ({"wait"} if flags & 2 else set()),
-                "open": bool(flags & 1),
+                "query": set(text_of["query"].split()) | ({"wait"} if "MT_ROUTE_WAIT" in flags else set()),
+                "open": "MT_ROUTE_OPEN" in flags,
                 "body": "max_body" in fields or "begin" in fields,
             }
     return routes
