@@ -15,6 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGES = "/var/cache/maitento/images"
 PAYLOAD = ["-l", "-c", "/bin/true"]
 NAMESPACE = "bench"
+# As spawner.c's.
+ENVIRONMENT = ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/etc/skel", "USER=root", "LANG=C.UTF-8"]
 
 
 class Unix(http.client.HTTPConnection):
@@ -96,6 +98,7 @@ def crun_bundle(folder, root, command):
     spec["root"] = {"path": root, "readonly": True}
     spec["process"]["terminal"] = False
     spec["process"]["args"] = command
+    spec["process"]["env"] = ENVIRONMENT
     spec["linux"]["cgroupsPath"] = "/maitento-bench-%s" % os.path.basename(folder)
     with open(folder + "/config.json", "w") as f:
         json.dump(spec, f)

@@ -27,7 +27,8 @@ typedef struct what {
     int port; // > 0: http
 } what;
 
-static char *const env[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/",
+// A home with the files that a user of a capsule has, so that each login shell reads the same.
+static char *const env[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/etc/skel",
                             "USER=root", "LANG=C.UTF-8", NULL};
 static int null_fd;
 
