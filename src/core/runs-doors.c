@@ -47,7 +47,7 @@ static void start_posted(void *data)
     free(s);
 }
 
-// On the store's writer thread, after the commit. The run outlives a kill of this server from here
+// On the thread that stored it, after the commit. The run outlives a kill of this server from here
 // on; a power loss takes it and what it has done away together.
 static void on_run_stored(int result, const mt_err *err, void *data)
 {
@@ -182,7 +182,8 @@ static void exec_posted(void *data)
     exec_free(x);
 }
 
-// On the store's writer thread, so that commands go out in the order of their numbers.
+// On the thread that stored it, one at a time, so that commands go out in the order of their
+// numbers.
 static void on_command_stored(int result, const mt_err *err, void *data)
 {
     struct exec *x = data;

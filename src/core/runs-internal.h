@@ -89,9 +89,9 @@ void runs_on_record(live *l, const mt_record *r);
 void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once
 void runs_end_here(live *l, mt_end_reason reason, const char *sentence); // no journal tells its end
 void runs_end_stopped(live *l); // before it began, by who asked for that
-// runs-synced.c: an end came that is not on the disk yet; the journal is, up to seq (l may be gone
-// after it); nobody else will say so. What waits is told.
-void runs_told_early(live *l, uint64_t seq);
+// runs-synced.c: an end came (of the run or command of that id) that is not on the disk yet; the
+// journal is, up to seq (l may be gone after it); nobody else will say so. What waits is told.
+void runs_told_early(live *l, uint64_t seq, mt_str id);
 void runs_told_synced(live *l, uint64_t seq);
 void runs_sync_here(live *l);
 // runs-follow.c

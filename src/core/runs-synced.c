@@ -10,13 +10,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-typedef char asked_id[MT_ID_TEXT];
+enum { ENDS_MAX = 64 };
+
+typedef char id_text[MT_ID_TEXT]; // of a run or command
 
 // Guarded by the lock of runs.
 struct unsynced {
     struct unsynced *next;
     char run_id[MT_ID_TEXT];
-    asked_id *asked; // of a run or command, by somebody who was not told
+    id_text ends[ENDS_MAX]; // what has ended; of many, the first
+    size_t end_count;
+    id_text *asked; // after what somebody has asked, who was not told
     size_t asked_count;
 };
 
@@ -42,14 +46,18 @@ static struct unsynced *add(mt_runs *runs, const char *run_id)
     return u;
 }
 
-void runs_told_early(live *l, uint64_t seq)
+void runs_told_early(live *l, uint64_t seq, mt_str id)
 {
     mt_runs *runs = l->runs;
+    struct unsynced *u;
 
     (void)pthread_mutex_lock(&runs->lock);
-    // Without memory it is told some moments too early.
-    if (add(runs, l->id))
+    u = add(runs, l->id);
+    if (u) // without memory it is told some moments too early
         l->unsynced = seq;
+    if (u && u->end_count < ENDS_MAX)
+        (void)snprintf(u->ends[u->end_count++], sizeof(u->ends[0]), "%.*s",
+                       (int)MT_MIN(id.len, (size_t)MT_ID_LEN), id.data);
     (void)pthread_mutex_unlock(&runs->lock);
 }
 
@@ -97,19 +105,45 @@ void runs_sync_here(live *l)
     tell(l);
 }
 
+// Who asked is told later; false without memory.
+static bool note(struct unsynced *u, const char *id)
+{
+    id_text *more = reallocarray(u->asked, u->asked_count + 1, sizeof(*more));
+
+    if (!more)
+        return false;
+    u->asked = more;
+    (void)snprintf(more[u->asked_count++], sizeof(*more), "%s", id);
+    return true;
+}
+
 bool mt_runs_may_tell(mt_runs *runs, const char *run_id, const char *id)
 {
     struct unsynced *u;
-    asked_id *more = NULL;
+    bool noted;
 
     (void)pthread_mutex_lock(&runs->lock);
     u = runs->unsynced ? *find(runs, run_id) : NULL;
-    if (u)
-        more = reallocarray(u->asked, u->asked_count + 1, sizeof(*more));
-    if (more) {
-        u->asked = more;
-        (void)snprintf(more[u->asked_count++], sizeof(*more), "%s", id);
-    }
+    noted = u && note(u, id);
     (void)pthread_mutex_unlock(&runs->lock);
-    return !more;
+    return !noted;
+}
+
+static bool has_end(const struct unsynced *u, const char *id)
+{
+    for (size_t i = 0; i < u->end_count; i++)
+        if (strcmp(u->ends[i], id) == 0)
+            return true;
+    return false;
+}
+
+bool mt_runs_hold_news(mt_runs *runs, const char *id)
+{
+    bool noted = false;
+
+    (void)pthread_mutex_lock(&runs->lock);
+    for (struct unsynced *u = runs->unsynced; u && !noted; u = u->next)
+        noted = has_end(u, id) && note(u, id);
+    (void)pthread_mutex_unlock(&runs->lock);
+    return noted;
 }

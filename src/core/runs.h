@@ -83,6 +83,8 @@ int mt_runs_extend(mt_runs *runs, const mt_run *run, int64_t max_duration_ms, mt
 // False when an end of the run that the store has may not be on the disk yet: who waits for it is
 // not told. `announce` comes for that id (of the run, or of a command of it) when it is.
 bool mt_runs_may_tell(mt_runs *runs, const char *run_id, const char *id);
+// True when that is so for the run or command itself: looking at it now is of no use. May miss one.
+bool mt_runs_hold_news(mt_runs *runs, const char *id);
 
 // What the runner says of itself and its images. Waits at most two seconds for a fresh answer;
 // unavailable when the runner cannot be reached. Everything goes into arena.

@@ -187,6 +187,8 @@ static void test_sync_is_waited_for(void)
     send_command_end();
     UNTIL(stored_end_of_command());
     CHECK(!may_tell());
+    CHECK(mt_runs_hold_news(runs, command_id));
+    CHECK(!mt_runs_hold_news(runs, run_id));               // which has not ended
     CHECK(mt_runs_may_tell(runs, command_id, command_id)); // of another run
     send_synced(seq - 1);                                  // of what came before
     for (int i = 0; i < 5; i++)
@@ -210,6 +212,7 @@ static void test_sync_comes_first(void)
     send_synced(seq);
     UNTIL(stored_end_of_command());
     UNTIL(may_tell());
+    CHECK(!mt_runs_hold_news(runs, command_id));
     CHECK_INT(announced, 0);
     runs_forget(l);
     end();

@@ -173,7 +173,7 @@ static int open_parts(daemon_state *d, mt_err **err)
 }
 
 // Every change of a run or command wakes who waits for it; for one that was just made nobody does.
-// On the store's writer thread.
+// On whatever thread the store was written by.
 static void on_events(const mt_event *events, size_t count, void *data)
 {
     for (size_t i = 0; i < count; i++) {

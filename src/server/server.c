@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "core/runs.h"
 #include "server/follow.h"
 #include "server/router.h"
 
@@ -165,6 +166,10 @@ static void announced(void *data)
     struct announcement *a = data;
     job *next;
 
+    if (a->news == MT_NEWS_ALL && mt_runs_hold_news(a->server->api->runs, a->topic)) {
+        free(a);
+        return;
+    }
     for (job *j = a->server->waiting[topic_bucket(a->topic)]; j; j = next) {
         next = j->next_waiting;
         if (strcmp(j->topic, a->topic) != 0)

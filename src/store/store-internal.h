@@ -39,25 +39,28 @@ struct mt_store {
     unsigned char *token_key;
     unsigned char *secret_key; // seals the values of secrets
 
-    // The writer. lock guards the queue and the flags of ops; it is never held while SQL runs, and
-    // readers_lock is never taken together with it.
+    // The writer: whoever is `busy`, its own thread or a caller. lock guards the queue, the flags
+    // of ops and who is busy; it is never held while SQL runs, and readers_lock is never taken
+    // together with it.
     pthread_t thread;
+    bool busy;
+    pthread_t performer; // while busy
     bool thread_runs;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     op *head, **tail;
     size_t queued;
     bool stopping;
-    db *writer;      // the writer thread's alone once it runs
-    bool sync_light; // its commits are not synced for now; the writer thread's alone
+    db *writer;      // the writer's alone, as what follows
+    bool sync_light; // its commits are not synced for now
     bool sync_due;   // that of the last one is still to come
 
-    // The reserve file; the writer thread's alone.
+    // The reserve file; the writer's alone.
     int64_t reserve_bytes;
     bool reserve_out;         // given up, so that runs can end on a full disk
     int64_t reserve_tried_us; // when it was last made again, or tried
 
-    // Events of the transaction under way; the writer thread's alone.
+    // Events of the transaction under way; the writer's alone.
     mt_event *events;
     size_t event_count, event_cap;
     mt_store_listener_fn *listener;
@@ -82,8 +85,7 @@ int store_writer_start(mt_store *s, mt_err **err);
 void store_writer_stop(mt_store *s);
 int store_write(mt_store *s, op_fn *fn, void *arg, mt_err **err); // blocks; fn's result
 int store_write_essential(mt_store *s, op_fn *fn, void *arg, mt_err **err);
-// As store_write(); done is told of the result first: on the writer's thread, or here when the
-// operation could not be queued.
+// As store_write(); done is told of the result first, on whatever thread performs it.
 int store_write_then(mt_store *s, op_fn *fn, void *arg, mt_store_done_fn *done, void *data,
                      mt_err **err);
 // arg is one malloc'd block, which becomes the writer's when this returns 0.

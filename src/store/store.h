@@ -4,7 +4,8 @@
 //
 // Threads: every function may be called from any thread, except that those marked [write] block
 // until the group commit is on disk and so are not for a loop's thread; [async] ones are. One
-// writer thread owns the one connection that writes; reads use read-only connections from a pool
+// connection writes, for one thread at a time (the caller's where nobody waits before it, else the
+// writer's own); reads use read-only connections from a pool
 // and never wait for the writer. What a [write] has answered is durable (power loss included).
 //
 // Results: 0 done, < 0 failed with *err, > 0 only where said. ret_* are untouched on failure.
@@ -395,8 +396,8 @@ typedef struct mt_run_list {
 } mt_run_list;
 void mt_run_list_done(mt_run_list *l);
 
-// result and err as the function that was called has them (err stays the store's). Called on the
-// writer's thread after the commit: be short, call no [write] function; usually it posts to a loop.
+// result and err as the function that was called has them (err stays the store's). Called on
+// whatever thread wrote, after the commit: be short, call no [write] function; usually it posts to a loop.
 typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
 
 typedef struct mt_run_new {
@@ -426,7 +427,7 @@ typedef struct mt_run_new {
 // ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep; capacityExceeded when
 // the first run of the chain has MT_STORE_RUN_CHILDREN live ones.
 // made (may be NULL) is called exactly once, with the result, before this returns: for what was
-// stored on the writer's thread, after the commit and before its sync. [write]
+// stored by whatever thread stores it, after the commit and before its sync. [write]
 int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_store_done_fn *made, void *data,
                         mt_run *ret, mt_err **err);
 // The same question without a start (ask it before refusing a start for want of room):
@@ -571,8 +572,8 @@ typedef struct mt_command_new {
 // 0: stored, Queued. 1: the key and digest are those of an earlier command, which *ret is.
 // runEnded tells how the run ended; capacityExceeded when too many wait; notFound without the run.
 // made (may be NULL) is called exactly once, with the result, before this returns: for what was
-// stored on the writer's thread, after the commit, in the order of the numbers; *ret_number is set
-// by then. [write]
+// stored by whatever thread stores it, after the commit, in the order of the numbers; *ret_number
+// is set by then. [write]
 int mt_store_command_create(mt_store *s, const mt_command_new *command, mt_store_done_fn *made,
                             void *data, int64_t *ret_number, mt_command_record *ret, mt_err **err);
 // The same question without a command: 0: *ret is that command, 1: no such key.
@@ -644,7 +645,7 @@ int mt_store_event_list(mt_store *s, const mt_user *as, int64_t after, size_t li
                         mt_event_list *ret, mt_err **err);
 // Drops those from before that time, and those over so many. [write]
 int mt_store_event_trim(mt_store *s, int64_t before, int64_t most, mt_err **err);
-// fn gets the events of each commit, on the writer's thread: be short, call no [write] function.
-// Set it once, before other threads use the store.
+// fn gets the events of each commit, on whatever thread wrote it: be short, call no [write]
+// function. Set it once, before other threads use the store.
 typedef void mt_store_listener_fn(const mt_event *events, size_t count, void *data);
 void mt_store_set_listener(mt_store *s, mt_store_listener_fn *fn, void *data);
