@@ -93,6 +93,8 @@ struct mt_cgroup {
     unsigned limited;
     int run_fd, init_fd, cmds_fd; // tracking
     int all_fd;                   // hybrid: the run's v2 group
+    int ahead_fd; // the file to join the group of command `ahead`; -1: none is ready
+    uint32_t ahead;
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance

@@ -20,7 +20,7 @@ static mt_cgroup *group_new(mt_cgroups *c)
     g->track_ops = c->track_ops;
     g->track_v2 = c->track_v2;
     g->limited = c->limited;
-    g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = -1;
+    g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = g->ahead_fd = -1;
     g->v1_count = c->v1_count;
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].controllers = c->v1[i].controllers;
@@ -38,6 +38,7 @@ void mt_cgroup_close(mt_cgroup *g)
     mt_close_fd(&g->init_fd);
     mt_close_fd(&g->cmds_fd);
     mt_close_fd(&g->all_fd);
+    mt_close_fd(&g->ahead_fd);
     for (size_t i = 0; i < g->v1_count; i++) {
         mt_close_fd(&g->v1[i].cmds_fd);
         mt_close_fd(&g->v1[i].init_fd);
@@ -182,10 +183,17 @@ static void command_name(uint32_t n, char out[24])
     (void)snprintf(out, 24, "%u", n);
 }
 
+static bool is_ahead(const mt_cgroup *g, uint32_t n)
+{
+    return g->ahead_fd >= 0 && g->ahead == n;
+}
+
 int mt_cgroup_make_command(mt_cgroup *g, uint32_t n, mt_err **err)
 {
     char name[24];
 
+    if (is_ahead(g, n))
+        return 0;
     command_name(n, name);
     if (mkdirat(g->cmds_fd, name, 0755) < 0 && errno != EEXIST)
         return mt_fail_errno(err, errno, "cannot make the control group of command %u", n);
@@ -252,14 +260,34 @@ static int open_v1_join(mt_cgroup *g, size_t i, int where)
     return fd < 0 ? -errno : fd;
 }
 
+static int open_track_join(mt_cgroup *g, int where)
+{
+    _cleanup_close_ int place = -1;
+
+    if (where >= 0 && is_ahead(g, (uint32_t)where))
+        return MT_TAKE_FD(g->ahead_fd);
+    place = place_fd(g, where);
+    return open_join(place, g->track_ops->join_file);
+}
+
+void mt_cgroup_make_ahead(mt_cgroup *g, uint32_t n)
+{
+    if (is_ahead(g, n))
+        return;
+    mt_close_fd(&g->ahead_fd);
+    if (mt_cgroup_make_command(g, n, NULL) < 0)
+        return;
+    g->ahead_fd = open_track_join(g, (int)n);
+    g->ahead = n;
+}
+
 int mt_cgroup_join_fds(mt_cgroup *g, int where, int fds[MT_CGROUP_JOIN_MAX], mt_err **err)
 {
-    _cleanup_close_ int place = place_fd(g, where);
     int count = 0, out[MT_CGROUP_JOIN_MAX];
 
     // Who was born in its place is there already, as far as v2 goes.
     if (where != MT_CGROUP_BORN || !g->track_v2)
-        out[count++] = open_join(place, g->track_ops->join_file);
+        out[count++] = open_track_join(g, where);
     for (size_t i = 0; i < g->v1_count && (count == 0 || out[count - 1] >= 0); i++)
         out[count++] = open_v1_join(g, i, where);
     if (count && out[count - 1] < 0) {

@@ -91,6 +91,9 @@ size_t mt_cgroup_fds(const mt_cgroup *cg, int fds[MT_CGROUP_FDS_MAX]);
 
 // The group of one command (0 <= n); fine where it is there.
 int mt_cgroup_make_command(mt_cgroup *cg, uint32_t n, mt_err **err);
+// The same before anybody asks, with the file by which it is joined: one group at a time. What
+// fails is tried again when it is asked for.
+void mt_cgroup_make_ahead(mt_cgroup *cg, uint32_t n);
 int mt_cgroup_remove_command(mt_cgroup *cg, uint32_t n); // 0, or negative errno (-EBUSY: not empty)
 
 // Opens the files (for writing) into which a process writes "0" to move itself to that place, one

@@ -97,7 +97,7 @@ bool command_streams_finish(command *c)
 
 // A pipe may be opened again through /dev/stdin and its kin by whoever the command runs as: its
 // mode, not its owner, is what counts there.
-static int open_output(command_stream *s, int *ret_write_end)
+static int make_pipe(command_pipe *ret)
 {
     int ends[2];
 
@@ -105,8 +105,19 @@ static int open_output(command_stream *s, int *ret_write_end)
         return -errno;
     (void)fchmod(ends[1], 0666);
     (void)mt_set_nonblock(ends[0], true);
-    *ret_write_end = ends[1];
-    s->fd = ends[0];
+    *ret = (command_pipe){ends[0], ends[1]};
+    return 0;
+}
+
+static int open_output(command_stream *s, command_pipe *ahead, int *ret_write_end)
+{
+    int r = ahead->from < 0 ? make_pipe(ahead) : 0;
+
+    if (r < 0)
+        return r;
+    *ret_write_end = ahead->to;
+    s->fd = ahead->from;
+    *ahead = COMMAND_NO_PIPE;
     s->io = mt_io_add(s->c->of->host.loop, s->fd, EPOLLIN, on_output, s);
     return s->io ? 0 : -ENOMEM;
 }
@@ -173,8 +184,23 @@ int command_streams_open(command *c, int ends[3], mt_err **err)
     int r = open_input(c, &ends[0]);
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(c->streams) && r == 0; i++)
-        r = open_output(&c->streams[i], &ends[1 + i]);
+        r = open_output(&c->streams[i], &c->of->pipes[i], &ends[1 + i]);
     return r < 0 ? mt_fail_errno(err, r, "cannot make a pipe for the command") : 0;
+}
+
+void command_pipes_ahead(commands *cs)
+{
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cs->pipes); i++)
+        if (cs->pipes[i].from < 0)
+            (void)make_pipe(&cs->pipes[i]);
+}
+
+void command_pipes_close(commands *cs)
+{
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cs->pipes); i++) {
+        mt_close_fd(&cs->pipes[i].from);
+        mt_close_fd(&cs->pipes[i].to);
+    }
 }
 
 void command_streams_close(command *c)

@@ -25,6 +25,11 @@ typedef struct command_stream { // standard output or error output
     bool noted; // that its spool has failed
 } command_stream;
 
+typedef struct command_pipe {
+    int from, to;
+} command_pipe;
+#define COMMAND_NO_PIPE ((command_pipe){-1, -1})
+
 struct command {
     commands *of;
     command *next; // in the queue, or in `live`
@@ -75,7 +80,7 @@ struct commands {
     uint32_t running;
     uint32_t ended; // of live, those that have ended
     uint32_t next_number;
-    uint32_t made_number; // the group of this one is there already
+    command_pipe pipes[2]; // for the next one's output, where they were made ahead
     int out_dir_fd;
     struct seen *seen;
     uint32_t *left; // groups of forgotten commands that are there still
@@ -106,6 +111,8 @@ void command_streams_drain(command *c);
 bool command_streams_finish(command *c);
 void command_input_close(command *c);
 void command_streams_close(command *c);
+void command_pipes_ahead(commands *cs);
+void command_pipes_close(commands *cs);
 void command_streams_ended(command *c); // in commands.c: both of an ended command are at their end
 
 // spool-room.c: how much the spools of a run take together.

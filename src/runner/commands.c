@@ -54,7 +54,7 @@ commands *commands_new(const commands_host *host)
     cs->host = *host;
     cs->queue_end = &cs->queue;
     cs->next_number = host->first_group;
-    cs->made_number = UINT32_MAX;
+    cs->pipes[0] = cs->pipes[1] = COMMAND_NO_PIPE;
     cs->out_dir_fd = -1;
     cs->seen = seen_new();
     if (!cs->seen) {
@@ -74,6 +74,7 @@ void commands_free(commands *cs)
     free(cs->left);
     room_done(cs);
     mt_close_fd(&cs->out_dir_fd);
+    command_pipes_close(cs);
     free(cs);
 }
 
@@ -333,7 +334,7 @@ static int ask_for(command *c, mt_err **err)
         return mt_fail_oom(err);
     for (int i = 0; i < 2; i++)
         spool_init(&c->streams[i].spool, cs->out_dir_fd, c->id, i + 1);
-    if (c->number != cs->made_number && mt_cgroup_make_command(cs->host.cgroup, c->number, err) < 0)
+    if (mt_cgroup_make_command(cs->host.cgroup, c->number, err) < 0)
         return -1;
     c->has_group = true;
     r = command_streams_open(c, ends, err);
@@ -515,8 +516,8 @@ void commands_tidy(commands *cs)
     if (!cs->is_open || cs->aborted)
         return;
     remove_left(cs);
-    if (mt_cgroup_make_command(cs->host.cgroup, cs->next_number, NULL) == 0)
-        cs->made_number = cs->next_number;
+    mt_cgroup_make_ahead(cs->host.cgroup, cs->next_number);
+    command_pipes_ahead(cs);
 }
 
 void commands_reply(commands *cs, const mt_init_reply *r)

@@ -104,7 +104,6 @@ static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
     s->uid_base = MT_BLOCK_FIRST + s->block * MT_BLOCK_IDS;
     if (blocks_maps(r->blocks, s->block, &s->image_userns_fd, &s->vfs_userns_fd, err) < 0 ||
         mt_cgroup_make(r->cgroups, u->place, NULL, &s->cgroup, err) < 0 ||
-        mt_cgroup_make_command(s->cgroup, 0, err) < 0 ||
         mt_scratch_make(r->scratch, u->place, 0, s->uid_base, &s->scratch_fd, &s->scratch_subvolume,
                         err) < 0)
         return -1;

@@ -162,6 +162,7 @@ void mt_supervisor_spare(mt_run_resources *res, int socket)
         _exit(1);
     }
     sup_seal_calls(&s);
+    mt_cgroup_make_ahead(res->cgroup, 0);
     plan = wait_for_run(&s, socket);
     (void)close(socket);
     s.machine.phase_count = 0; // those so far were nobody's wait

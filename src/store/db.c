@@ -104,6 +104,10 @@ int db_open(const char *path, bool writer, db **ret, mt_err **err)
     if (!d)
         return mt_fail_oom(err);
     d->writer = writer;
+    // Before the first use of the library: nobody asks how much memory it has, and each of its
+    // allocations would take a lock to count.
+    if (writer)
+        (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     flags |= writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     if (sqlite3_open_v2(path, &d->handle, flags, NULL) != SQLITE_OK)
         (void)fail(d, err);

@@ -397,7 +397,8 @@ typedef struct mt_run_list {
 void mt_run_list_done(mt_run_list *l);
 
 // result and err as the function that was called has them (err stays the store's). Called on
-// whatever thread wrote, after the commit: be short, call no [write] function; usually it posts to a loop.
+// whatever thread wrote, after the commit: be short, call no [write] function; usually it posts to
+// a loop.
 typedef void mt_store_done_fn(int result, const mt_err *err, void *data);
 
 typedef struct mt_run_new {
