@@ -86,6 +86,7 @@ typedef enum mt_run_resource {
     MT_RESOURCE_SCRATCH = 3,    // name: the run id
     MT_RESOURCE_SUPERVISOR = 4, // name: "pid starttime" (field 22 of /proc/pid/stat)
     MT_RESOURCE_LAYER = 5,      // that the run builds (capsule/layers.h); name: its digest
+    MT_RESOURCE_WAITED = 6,     // a layer that the run waits for; name: "digest starter"
 } mt_run_resource;
 
 typedef struct mt_ended {

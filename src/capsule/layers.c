@@ -184,6 +184,28 @@ bool mt_layer_build_stopped(int layers_fd, const char *digest, mt_buf *ret)
     return read_text(layers_fd, path_of(path, BUILD_PREFIX, digest, "why"), ret) == 0 && ret->len;
 }
 
+void mt_layer_build_leave(int layers_fd, const char *digest)
+{
+    char path[NAME_SIZE];
+    _cleanup_close_ int fd = mt_sys_open_beneath(
+        layers_fd, path_of(path, BUILD_PREFIX, digest, "left"), O_WRONLY | O_CREAT, 0600);
+}
+
+bool mt_layer_build_is_left(int layers_fd, const char *digest)
+{
+    char path[NAME_SIZE];
+
+    return faccessat(layers_fd, path_of(path, BUILD_PREFIX, digest, "left"), F_OK,
+                     AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void mt_layer_build_drop(int layers_fd, const char *digest)
+{
+    char path[NAME_SIZE];
+
+    (void)put_away(layers_fd, path_of(path, BUILD_PREFIX, digest, ""));
+}
+
 uint64_t mt_layer_build_bytes(int layers_fd, const char *digest)
 {
     mt_tree_sum sum = {0};
@@ -260,7 +282,7 @@ static int complete(int layers_fd, const char *digest, bool keep_lists, mt_err *
     if (r == 0 && renameat(build, "disk/upper", build, "root") < 0 && errno != ENOENT)
         r = -errno;
     if (r == 0)
-        r = take_away(build, (const char *const[]){"disk", "conf", "request", "why"}, 4);
+        r = take_away(build, (const char *const[]){"disk", "conf", "request", "why", "left"}, 5);
     (void)snprintf(text, sizeof(text), "%" PRIu64, sum.bytes);
     if (r == 0)
         r = mt_write_file_atomic(build, "lock", "", 0, 0600);

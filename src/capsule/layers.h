@@ -12,6 +12,7 @@
 //     disk/upper        the layer to be; disk/work beside it, as an overlay wants
 //     conf/             what the builder is told
 //     why               one sentence, where it was stopped
+//     left              nobody waited for it any more, and it was stopped
 //   failed-DIGEST     why the last build failed, for those who wait; until the next build
 //   gone-…            being removed
 //
@@ -57,6 +58,11 @@ int mt_layer_build_open(int layers_fd, const char *digest, const char *name);
 // The sentence for the moment when what builds is gone; the first counts.
 void mt_layer_build_stop(int layers_fd, const char *digest, const char *why);
 bool mt_layer_build_stopped(int layers_fd, const char *digest, mt_buf *ret);
+// Nobody waits for it: what is not complete then has no reason, and whoever builds decides anew.
+void mt_layer_build_leave(int layers_fd, const char *digest);
+bool mt_layer_build_is_left(int layers_fd, const char *digest);
+// Leaves neither a build nor a reason.
+void mt_layer_build_drop(int layers_fd, const char *digest);
 uint64_t mt_layer_build_bytes(int layers_fd, const char *digest);
 // Takes away what no layer needs (keep_lists: but the package lists), checks what is there, syncs
 // it, and makes it the layer. One of that name goes.

@@ -58,6 +58,8 @@ static int check_names(const mt_plan *p, mt_err **err)
         return bad(err, "namespace", "is no name");
     if (!mt_is_name(mt_str_of(p->capsule_name)))
         return bad(err, "capsule", "is no name");
+    if (p->starter && p->starter[0] && !mt_is_id(mt_str_of(p->starter)))
+        return bad(err, "starter", "is no GUID");
     if (!mt_is_digest(mt_str_of(p->image_digest)))
         return bad(err, "image", "is no digest of 64 hex digits");
     if (!is_hostname(mt_str_of(p->hostname)))
@@ -217,6 +219,7 @@ static void put_plan(mt_buf *b, const mt_plan *p)
     mt_wire_put_text(b, p->run_id);
     mt_wire_put_text(b, p->namespace_name);
     mt_wire_put_text(b, p->capsule_name);
+    mt_wire_put_text(b, p->starter);
     mt_wire_put_text(b, p->image_digest);
     mt_parts_put_texts(b, p->packages, p->package_count);
     mt_wire_put_u32(b, p->mount_count);
@@ -320,6 +323,7 @@ static void get_plan(mt_decoder *d, mt_plan *p)
     p->run_id = mt_decoder_text(d, 64);
     p->namespace_name = mt_decoder_text(d, 256);
     p->capsule_name = mt_decoder_text(d, 256);
+    p->starter = mt_decoder_text(d, 64);
     p->image_digest = mt_decoder_text(d, 64);
     p->packages = mt_decoder_texts(d, MT_PLAN_PACKAGES_MAX, MT_PLAN_PACKAGE_MAX, &p->package_count);
     get_mounts(d, p);

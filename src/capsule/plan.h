@@ -67,6 +67,7 @@ typedef struct mt_plan {
     const char *run_id; // a GUID
     const char *namespace_name;
     const char *capsule_name;
+    const char *starter;         // a GUID: of whose share it takes what runs wait for; "": nobody's
     const char *image_digest;    // 64 hex digits: IMAGES/<digest>/root
     const char *const *packages; // Debian's, beside those of the image: NAME or NAME=VERSION
     uint32_t package_count;

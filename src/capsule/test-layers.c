@@ -231,6 +231,33 @@ static void test_deep(void)
     CHECK_INT(mt_tree_remove(at, "no/such/thing"), 0);
 }
 
+// What nobody waits for leaves a folder for whoever decides, and then nothing.
+static void test_left(void)
+{
+    _cleanup_buf_ mt_buf why = MT_BUF_INIT(MT_LAYER_WHY_MAX);
+    mt_layer layer;
+
+    CHECK_INT(mt_layer_build_begin(at, IMAGE, MT_STR("x"), NULL), 0);
+    CHECK(!mt_layer_build_is_left(at, IMAGE));
+    mt_layer_build_leave(at, IMAGE);
+    mt_layer_build_leave(at, IMAGE);
+    CHECK(mt_layer_build_is_left(at, IMAGE) && mt_layer_is_building(at, IMAGE));
+    CHECK_INT(mt_layer_build_begin(at, IMAGE, MT_STR("x"), NULL), 0); // wanted again
+    CHECK(!mt_layer_build_is_left(at, IMAGE));
+    mt_layer_build_leave(at, IMAGE);
+    mt_layer_build_drop(at, IMAGE);
+    mt_layer_build_drop(at, IMAGE);
+    CHECK(!mt_layer_is_building(at, IMAGE) && !mt_layer_build_is_left(at, IMAGE));
+    CHECK_INT(mt_layer_failure(at, IMAGE, &why), -ENOENT);
+    // One that was done before it could be stopped is a layer like any other.
+    CHECK_INT(mt_layer_build_begin(at, IMAGE, MT_STR("x"), NULL), 0);
+    mt_layer_build_leave(at, IMAGE);
+    CHECK_INT(mt_layer_build_commit(at, IMAGE, false, NULL), 0);
+    CHECK(there(IMAGE "/root") && !there(IMAGE "/left"));
+    CHECK_INT(mt_layer_open(at, IMAGE, &layer), 0);
+    close_layer(&layer);
+}
+
 int main(void)
 {
     CHECK(mkdtemp(folder) != NULL);
@@ -241,6 +268,7 @@ int main(void)
     test_use();
     test_least_used_goes_first();
     test_failures();
+    test_left();
     test_hostile();
     test_deep();
     CHECK_INT(chdir("/tmp"), 0);

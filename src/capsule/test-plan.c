@@ -2,8 +2,9 @@
 #include "base/tap.h"
 #include "capsule/plan.h"
 
-#define ID     "0192f3a1-0000-7000-8000-000000000001"
-#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ID      "0192f3a1-0000-7000-8000-000000000001"
+#define STARTER "0192f3a1-0000-7000-8000-000000000002"
+#define DIGEST  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static const char *const packages[] = {"sqlite3", "jq=1.6-2.1"};
 static const char *const users[] = {"analyst", "robot"};
@@ -31,6 +32,7 @@ static mt_plan good(void)
         .run_id = ID,
         .namespace_name = "finance",
         .capsule_name = "report",
+        .starter = STARTER,
         .image_digest = DIGEST,
         .packages = packages,
         .package_count = 2,
@@ -68,6 +70,7 @@ static void test_round_trip(void)
     if (!p)
         return;
     CHECK_STR(p->run_id, ID);
+    CHECK_STR(p->starter, STARTER);
     CHECK_INT(p->package_count, 2);
     CHECK_STR(p->packages[1], "jq=1.6-2.1");
     CHECK_STR(p->mounts[1].mount_name, "more");
@@ -178,6 +181,12 @@ static void test_rules(void)
     p = good();
     p.image_digest = "../../etc";
     refused(p, "image");
+    p = good();
+    p.starter = "../x";
+    refused(p, "starter");
+    p = good();
+    p.starter = "";
+    CHECK_INT(mt_plan_validate(&p, NULL), 0);
     p = good();
     p.hostname = "a.b";
     refused(p, "hostname");

@@ -171,6 +171,7 @@ int mt_run_plan(mt_store *store, const mt_run *run, const mt_mtr_server *server,
         .run_id = mt_arena_strdup(arena, run->id),
         .namespace_name = mt_arena_strdup(arena, run->namespace_name),
         .capsule_name = mt_arena_strdup(arena, run->capsule),
+        .starter = mt_arena_strdup(arena, run->started_by_id),
         .image_digest = mt_arena_strdup(arena, run->image_digest),
         .hostname = hostname_of(run->capsule, arena),
         .max_duration_ms = run->max_duration_ms,
@@ -178,8 +179,8 @@ int mt_run_plan(mt_store *store, const mt_run *run, const mt_mtr_server *server,
         .deadline_ns = mt_boottime_ns() + (run->deadline - mt_now_us()) * 1000,
     };
 
-    if (!plan.run_id || !plan.namespace_name || !plan.capsule_name || !plan.image_digest ||
-        !plan.hostname)
+    if (!plan.run_id || !plan.namespace_name || !plan.capsule_name || !plan.starter ||
+        !plan.image_digest || !plan.hostname)
         return mt_fail_oom(err);
     if (mt_run_definition(run, server, &def, err) < 0)
         return -1;

@@ -60,7 +60,10 @@ void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_re
     asked q;
 
     read_packages(r, digest, &q);
-    if (built && mt_layer_build_commit(r->layers_fd, digest, q.count == 0, &err) == 0) {
+    // Of one that was left nobody waits for a reason; whoever waits by now has asked for another
+    // build, and layers_ended() finds its folder.
+    if ((built && mt_layer_build_commit(r->layers_fd, digest, q.count == 0, &err) == 0) ||
+        mt_layer_build_is_left(r->layers_fd, digest)) {
         mt_buf_done(&q.text);
         return;
     }

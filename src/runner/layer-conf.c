@@ -56,13 +56,15 @@ static int put(int conf_fd, const char *name, const char *text, size_t len, mode
 
 // --- the host ------------------------------------------------------------------------------------
 
-static MT_NORETURN void ask(const runner *r, char *const *argv, int out_fd)
+static MT_NORETURN void ask(const runner *r, char *const *argv, int out_fd, pid_t parent)
 {
     static char *const env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                                 (char *)"LC_ALL=C.UTF-8", NULL};
     sigset_t none;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) // the builder was stopped before the line above
+        _exit(1);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
@@ -98,7 +100,7 @@ static int ask_host(const runner *r, char *const *argv, mt_buf *ret)
 {
     _cleanup_close_ int ours = -1, theirs = -1;
     int ends[2], status = -1, result;
-    pid_t pid;
+    pid_t self = getpid(), pid;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
@@ -106,7 +108,7 @@ static int ask_host(const runner *r, char *const *argv, mt_buf *ret)
     theirs = ends[1];
     pid = fork();
     if (pid == 0)
-        ask(r, argv, theirs);
+        ask(r, argv, theirs, self);
     mt_close_fd(&theirs);
     if (pid < 0)
         return -errno;

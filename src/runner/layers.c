@@ -9,9 +9,9 @@
 //   wanted ──lists are missing or old──> its lists are built ──> built ──> layer, or reason
 //     └───────────────lists are there────────────────────────────┘
 //
-// and at most RUNNER_BUILDS_MAX are built at once. What waits for its turn is known again after a
-// crash by its request.
-#include "runner/runner.h"
+// and at most RUNNER_BUILDS_MAX are built at once, as long as somebody waits (layer-queue.c).
+// What waits for its turn is known again after a crash by its request.
+#include "runner/layers-internal.h"
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -22,35 +22,21 @@
 #include <sys/statvfs.h>
 
 enum {
-    LISTS_FRESH_S = 12 * 3600,
     BUILD_MS = 10 * 60 * 1000,
     BUILD_MEMORY = 2048, // MiB
     BUILD_DISK = 8192,
     BUILD_PIDS = 512,
-    WATCH_MS = 1000,
     ASK_AGAIN_MS = 20000,
     FLOOR_MIB = 2048, // of free disk, or 5 %, whichever is less: below it no build goes on
-    WAITING_MAX = 256,
 };
 #define MIB (1ull << 20)
 
-typedef struct build {
-    struct build *next;
-    char digest[MT_LAYER_TEXT];
-    char image[MT_LAYER_TEXT];
-    char lists[MT_LAYER_TEXT]; // the layer of its image's lists; of lists, its own
-    char **packages;
-    uint32_t package_count;
-    char run_id[MT_ID_TEXT]; // ""; it waits
-    int64_t asked_ns;        // the janitor was to measure it then and has not answered; 0: it has
-} build;
-
-static bool is_lists(const build *b)
+bool builds_is_lists(const build *b)
 {
     return mt_streq(b->digest, b->lists);
 }
 
-static build *find(const runner *r, const char *digest)
+build *builds_find(const runner *r, const char *digest)
 {
     for (build *b = r->builds; b; b = b->next)
         if (mt_streq(b->digest, digest))
@@ -66,7 +52,7 @@ static void build_free(build *b)
     free(b);
 }
 
-static void forget(runner *r, build *b)
+void builds_forget(runner *r, build *b)
 {
     build **at = &r->builds;
 
@@ -76,7 +62,7 @@ static void forget(runner *r, build *b)
     build_free(b);
 }
 
-static build *add(runner *r, const char *image, const char *const *packages, uint32_t count)
+build *builds_add(runner *r, const char *image, const char *const *packages, uint32_t count)
 {
     build *b = calloc(1, sizeof(*b)), **at = &r->builds;
 
@@ -96,7 +82,9 @@ static build *add(runner *r, const char *image, const char *const *packages, uin
         build_free(b);
         return NULL;
     }
-    while (*at) // in the order in which they were wanted
+    b->number = ++r->build_number;
+    b->ready = count == 0;
+    while (*at)
         at = &(*at)->next;
     *at = b;
     return b;
@@ -104,7 +92,7 @@ static build *add(runner *r, const char *image, const char *const *packages, uin
 
 // --- requests ------------------------------------------------------------------------------------
 
-static int promise(runner *r, const build *b, mt_err **err)
+int builds_promise(runner *r, const build *b, mt_err **err)
 {
     _cleanup_buf_ mt_buf request = MT_BUF_INIT(MT_LAYER_REQUEST_MAX);
 
@@ -117,8 +105,8 @@ static int promise(runner *r, const build *b, mt_err **err)
                                 (mt_str){mt_buf_str(&request), request.len}, err);
 }
 
-// The reason is kept for those who wait; the sentence has the names.
-static void give_up(runner *r, build *b, const char *why)
+// The sentence has the names.
+void builds_give_up(runner *r, build *b, const char *why)
 {
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_LAYER_WHY_MAX);
 
@@ -126,7 +114,7 @@ static void give_up(runner *r, build *b, const char *why)
     mt_layer_build_fail(r->layers_fd, b->digest, (mt_str){mt_buf_str(&text), text.len});
     mt_log(MT_LOG_WARNING, "packages could not be installed", {"layer", b->digest},
            {"reason", mt_buf_str(&text)});
-    forget(r, b);
+    builds_forget(r, b);
 }
 
 enum { NAMES_SHOWN = 20 };
@@ -165,7 +153,7 @@ static uint32_t proxies(mt_plan_env *list, uint32_t max)
 static int launch(runner *r, build *b, mt_err **err)
 {
     const char *arguments[MT_PLAN_PACKAGES_MAX + 2] = {"/run/maitento-build/install-packages",
-                                                       is_lists(b) ? "lists" : "packages"};
+                                                       builds_is_lists(b) ? "lists" : "packages"};
     mt_plan_env environment[16];
     mt_plan_command install = {.command = "/bin/sh",
                                .arguments = arguments,
@@ -193,106 +181,30 @@ static int launch(runner *r, build *b, mt_err **err)
         arguments[2 + i] = b->packages[i];
     plan.environment_count = proxies(environment, MT_ARRAY_SIZE(environment) - 1);
     mt_id_new(b->run_id);
-    return start_build(r, &plan, b->digest, is_lists(b) ? NULL : b->lists, err);
+    return start_build(r, &plan, b->digest, builds_is_lists(b) ? NULL : b->lists, err);
 }
 
-static void start(runner *r, build *b)
+void builds_start(runner *r, build *b)
 {
     _cleanup_err_ mt_err *err = NULL;
 
     if (launch(r, b, &err) < 0) {
         b->run_id[0] = '\0';
-        give_up(r, b, mt_err_sentence(err));
+        builds_give_up(r, b, mt_err_sentence(err));
         return;
     }
-    mt_log(MT_LOG_INFO, is_lists(b) ? "reading package lists" : "installing packages",
+    mt_log(MT_LOG_INFO, builds_is_lists(b) ? "reading package lists" : "installing packages",
            {"layer", b->digest}, {"run", b->run_id});
 }
 
-// --- whose turn it is ----------------------------------------------------------------------------
-
-static bool lists_are_fresh(runner *r, const char *digest)
+void builds_kill(runner *r, const build *b)
 {
-    mt_layer layer;
-    int64_t age_us;
+    run *u = runs_find(r, b->run_id);
 
-    if (mt_layer_open(r->layers_fd, digest, &layer) != 0)
-        return false;
-    age_us = mt_now_us() - layer.made_us;
-    mt_close_fd(&layer.root_fd);
-    mt_close_fd(&layer.lock_fd);
-    return age_us >= 0 && age_us < LISTS_FRESH_S * 1000000LL;
-}
-
-static unsigned running(const runner *r)
-{
-    unsigned n = 0;
-
-    for (const build *b = r->builds; b; b = b->next)
-        n += b->run_id[0] != '\0';
-    return n;
-}
-
-// The lists of its image, where they are missing, old and not being read already.
-static void want_lists(runner *r, build *b)
-{
-    _cleanup_err_ mt_err *err = NULL;
-    build *lists;
-
-    if (is_lists(b) || find(r, b->lists) || lists_are_fresh(r, b->lists))
+    if (!u || u->pidfd < 0)
         return;
-    lists = add(r, b->image, NULL, 0);
-    if (!lists || promise(r, lists, &err) == 0)
-        return; // out of memory: tried again with the timer
-    forget(r, lists);
-    give_up(r, b, mt_err_sentence(err));
-}
-
-static bool is_ready(runner *r, const build *b)
-{
-    return is_lists(b) || (!find(r, b->lists) && lists_are_fresh(r, b->lists));
-}
-
-static void go_on(runner *r)
-{
-    build *next;
-
-    for (build *b = r->builds; b; b = next) {
-        next = b->next;
-        if (!b->run_id[0])
-            want_lists(r, b);
-    }
-    for (build *b = r->builds; b && running(r) < RUNNER_BUILDS_MAX; b = next) {
-        next = b->next;
-        if (!b->run_id[0] && is_ready(r, b))
-            start(r, b);
-    }
-    if (r->builds)
-        mt_timer_in_ms(r->layers_timer, WATCH_MS);
-}
-
-int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err)
-{
-    unsigned waiting = 0;
-    build *b;
-
-    if (find(r, digest))
-        return 0;
-    for (b = r->builds; b; b = b->next)
-        waiting++;
-    if (waiting >= WAITING_MAX)
-        return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                       "packages are being installed for %u other capsules: try again later",
-                       waiting);
-    b = add(r, p->image_digest, p->packages, p->package_count);
-    if (!b)
-        return mt_fail_oom(err);
-    if (promise(r, b, err) < 0) {
-        forget(r, b);
-        return -1;
-    }
-    go_on(r);
-    return 0;
+    u->stopped = true;
+    (void)pidfd_send_signal(u->pidfd, SIGKILL, NULL, 0);
 }
 
 // --- ends ----------------------------------------------------------------------------------------
@@ -308,13 +220,13 @@ static void fail_those_without(runner *r, const char *lists)
     for (build *b = r->builds, *next; b; b = next) {
         next = b->next;
         if (mt_streq(b->lists, lists) && !b->run_id[0])
-            give_up(r, b, mt_buf_str(&why));
+            builds_give_up(r, b, mt_buf_str(&why));
     }
 }
 
 static void lists_ended(runner *r, const char *lists)
 {
-    if (!lists_are_fresh(r, lists))
+    if (!builds_lists_are_fresh(r, lists))
         fail_those_without(r, lists);
 }
 
@@ -330,53 +242,67 @@ static void packages_ended(runner *r, const build *b)
     spares_used(r, b->image, b->digest, MT_NETWORK_INTERNET);
 }
 
+// Its folder is still there: it was stopped as nobody waited. Somebody may wait again by now.
+static void begin_again(runner *r, build *b)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    b->run_id[0] = '\0';
+    b->left = false;
+    b->asked_ns = 0;
+    if (builds_promise(r, b, &err) < 0)
+        builds_give_up(r, b, mt_err_sentence(err));
+}
+
 void layers_ended(runner *r, const char *digest)
 {
-    build *b = find(r, digest);
+    build *b = builds_find(r, digest);
     char name[MT_LAYER_TEXT];
-    bool lists = b && is_lists(b);
+    bool left = mt_layer_is_building(r->layers_fd, digest), lists = b && builds_is_lists(b);
 
     (void)snprintf(name, sizeof(name), "%s", digest);
-    if (b && !lists)
-        packages_ended(r, b);
-    if (b)
-        forget(r, b);
-    if (lists)
-        lists_ended(r, name);
+    if (b && left) {
+        begin_again(r, b);
+    } else if (b) {
+        if (!lists)
+            packages_ended(r, b);
+        builds_forget(r, b);
+        if (lists)
+            lists_ended(r, name);
+    }
     janitor_prune(r->janitor, r->o.layers_size);
-    go_on(r);
+    builds_go_on(r);
 }
 
 // --- watching ------------------------------------------------------------------------------------
 
-// Its machine ends with the supervisor; the janitor finds the reason beside the layer.
+// The janitor finds the reason beside the layer.
 static void stop(runner *r, build *b, const char *why)
 {
-    run *u = runs_find(r, b->run_id);
-
     mt_layer_build_stop(r->layers_fd, b->digest, why);
-    if (u && u->pidfd >= 0)
-        (void)pidfd_send_signal(u->pidfd, SIGKILL, NULL, 0);
+    builds_kill(r, b);
 }
 
 void layers_measured(runner *r, const char *digest, uint64_t bytes)
 {
-    build *b = find(r, digest);
+    build *b = builds_find(r, digest);
 
     if (b)
-        b->asked_ns = 0;
+        b->answered = true;
     if (b && b->run_id[0] && bytes > BUILD_DISK * MIB)
         stop(r, b, "more than 8 GiB of disk would be needed");
 }
 
-// One question at a time: the janitor has runs to clean, too. One that died answers none.
+// One question at a time, and not at every look: the janitor has runs to clean, too. One that died
+// answers none.
 static void measure(runner *r, build *b)
 {
-    int64_t now = mt_boottime_ns();
+    int64_t now = mt_boottime_ns(), pause_ms = b->answered ? BUILDS_WATCH_MS : ASK_AGAIN_MS;
 
-    if (b->asked_ns && now - b->asked_ns < ASK_AGAIN_MS * 1000000LL)
+    if (b->asked_ns && now - b->asked_ns < pause_ms * 1000000)
         return;
     b->asked_ns = now;
+    b->answered = false;
     janitor_measure(r->janitor, b->digest);
 }
 
@@ -401,9 +327,9 @@ void layers_on_timer(mt_timer *t, void *data)
         else
             measure(r, b);
     }
-    go_on(r);
+    builds_go_on(r);
     if (r->builds)
-        mt_timer_in_ms(t, WATCH_MS);
+        mt_timer_in_ms(t, BUILDS_WATCH_MS);
 }
 
 // --- pruning -------------------------------------------------------------------------------------
@@ -482,13 +408,13 @@ static void adopt_one(const char *digest, void *data)
             mt_layer_build_fail(r->layers_fd, digest,
                                 MT_STR("the packages could not be installed: the machine was "
                                        "restarted"));
-    } else if ((b = add(r, q.lines[1], q.lines + 2, q.count - 2))) {
+    } else if ((b = builds_add(r, q.lines[1], q.lines + 2, q.count - 2))) {
         if (!mt_streq(b->digest, digest))
-            forget(r, b);
+            builds_forget(r, b);
         else if (u)
             memcpy(b->run_id, u->id, sizeof(b->run_id));
-        else if (promise(r, b, &err) < 0)
-            give_up(r, b, mt_err_sentence(err));
+        else if (builds_promise(r, b, &err) < 0)
+            builds_give_up(r, b, mt_err_sentence(err));
     }
     free(q.text);
 }
@@ -497,11 +423,11 @@ void layers_adopt(runner *r)
 {
     mt_layer_each_build(r->layers_fd, adopt_one, r);
     janitor_prune(r->janitor, r->o.layers_size);
-    go_on(r);
+    builds_go_on(r);
 }
 
 void layers_free(runner *r)
 {
     while (r->builds)
-        forget(r, r->builds);
+        builds_forget(r, r->builds);
 }

@@ -15,6 +15,7 @@
 #include "capsule/protocol.h"
 #include "capsule/scratch.h"
 #include "capsule/seccomp.h"
+#include "runner/layer-turns.h"
 #include "runner/supervisor.h"
 
 enum {
@@ -83,8 +84,11 @@ typedef struct run {
     bool forget;
     mt_cpus cpus; // that it is bound to; none: it may use all
     uint32_t cpu_milli;
-    struct spare *spare;       // of RUN_SPARE
-    char layer[MT_LAYER_TEXT]; // that it builds; "": an ordinary run
+    struct spare *spare;        // of RUN_SPARE
+    char layer[MT_LAYER_TEXT];  // that it builds; "": an ordinary run
+    char waited[MT_LAYER_TEXT]; // the layer that its supervisor waits, or waited, for; "": none
+    char starter[MT_ID_TEXT];   // where it waits: whose share that counts as; "": nobody's
+    bool stopped;               // killed by the runner
 } run;
 
 // What spares are made for.
@@ -149,6 +153,8 @@ struct runner {
     spare_kind spare_kinds[RUNNER_SPARE_KINDS];
     unsigned spare_number; // the last one's
     struct build *builds;
+    uint64_t build_number; // the last one's
+    turns build_turns;
     mt_timer *layers_timer, *prune_timer;
     unsigned prune_looks;
     char *apt_sources; // what o.apt_sources has; NULL: the host's own
@@ -289,11 +295,14 @@ int start_run(runner *r, const void *plan, size_t len, char ret_id[37], mt_err *
 // A run that builds a layer, over the layer below (NULL: none).
 int start_build(runner *r, mt_plan *p, const char *layer, const char *below, mt_err **err);
 
-// layers.c: package layers that are to be built.
-// A run waits for that layer, which the plan's image and packages make.
+// layers.c: package layers that are to be built. A build belongs to the runs that wait for it: it
+// goes when the last one has gone.
+// A run is going to wait for that layer, which the plan's image and packages make; it is to be
+// among the runner's when the loop goes on.
 int layers_want(runner *r, const mt_plan *p, const char *digest, mt_err **err);
 void layers_ended(runner *r,
                   const char *digest); // its builder is gone, and what became of it known
+void layers_left(runner *r);           // one that waited is gone
 void layers_measured(runner *r, const char *digest, uint64_t bytes);
 void layers_on_timer(mt_timer *t, void *data);
 // Removes all layers that nobody uses, those of machines made ahead, too; server_pruned() tells.

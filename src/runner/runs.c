@@ -73,7 +73,8 @@ static void on_death(mt_io *io, uint32_t events, void *data)
     char status[16];
 
     if (waitid(P_PIDFD, (id_t)u->pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid &&
-        u->state == RUN_LIVE && (info.si_code != CLD_EXITED || info.si_status != 0)) {
+        u->state == RUN_LIVE && !u->stopped &&
+        (info.si_code != CLD_EXITED || info.si_status != 0)) {
         (void)snprintf(status, sizeof(status), "%d", info.si_status);
         mt_log(MT_LOG_ERROR, "a supervisor died", {"run", u->id},
                {info.si_code == CLD_EXITED ? "exit" : "signal", status});
@@ -85,6 +86,8 @@ static void on_death(mt_io *io, uint32_t events, void *data)
     if (u->state == RUN_SPARE)
         spares_died(u);
     runs_clean(u);
+    if (u->waited[0])
+        layers_left(u->r);
 }
 
 int runs_watch(run *u, int pidfd)
@@ -106,11 +109,11 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
                {"error", strerror(-result.result)});
         runs_set_state(u, RUN_STUCK);
     }
-    if (result.was_lost) {
+    if (result.was_lost && !u->stopped)
         mt_log(MT_LOG_WARNING, "a run had no end written; it is now an error", {"run", run_id},
                {"reason", u->lost == LOST_NODE ? "nodeLost" : "supervisorLost"});
+    if (result.was_lost)
         server_gone(r, run_id);
-    }
     if (result.unbegun) {
         mt_log(MT_LOG_WARNING, "a run had not begun when its runner died; it may be sent again",
                {"run", run_id});
@@ -136,9 +139,25 @@ typedef struct owner {
     pid_t pid;
     uint64_t start_time;
     int block;
-    char place[MT_PLACE_SIZE]; // "": none was named
-    char layer[MT_LAYER_TEXT]; // that it builds; "": none
+    char place[MT_PLACE_SIZE];  // "": none was named
+    char layer[MT_LAYER_TEXT];  // that it builds; "": none
+    char waited[MT_LAYER_TEXT]; // that it waits for; "": none
+    char starter[MT_ID_TEXT];
 } owner;
+
+// "DIGEST STARTER"; the starter may be missing.
+static void read_waited(mt_str name, owner *ret)
+{
+    const size_t digest = MT_LAYER_TEXT - 1;
+    mt_str rest;
+
+    if (name.len <= digest || !mt_is_digest((mt_str){name.data, digest}))
+        return;
+    rest = (mt_str){name.data + digest + 1, name.len - digest - 1};
+    (void)snprintf(ret->waited, sizeof(ret->waited), "%.64s", name.data);
+    if (mt_is_id(rest))
+        (void)snprintf(ret->starter, sizeof(ret->starter), "%.36s", rest.data);
+}
 
 static void read_resource(const mt_record *record, owner *ret)
 {
@@ -154,6 +173,8 @@ static void read_resource(const mt_record *record, owner *ret)
         (void)snprintf(ret->place, sizeof(ret->place), "%.36s", text);
     if (record->resource.kind == MT_RESOURCE_LAYER && mt_is_digest(record->resource.name))
         (void)snprintf(ret->layer, sizeof(ret->layer), "%.64s", text);
+    if (record->resource.kind == MT_RESOURCE_WAITED)
+        read_waited(record->resource.name, ret);
     if (record->resource.kind == MT_RESOURCE_SUPERVISOR &&
         sscanf(text, "%d %llu", &pid, &start) == 2) {
         ret->pid = pid;
@@ -198,6 +219,8 @@ static void take_on(run *u, const owner *o)
 
     u->block = o->block;
     memcpy(u->layer, o->layer, sizeof(u->layer));
+    memcpy(u->waited, o->waited, sizeof(u->waited));
+    memcpy(u->starter, o->starter, sizeof(u->starter));
     u->forget |= u->layer[0] != '\0';
     if (o->place[0])
         memcpy(u->place, o->place, sizeof(u->place));

@@ -116,8 +116,18 @@ static int add_resource(mt_journal *j, mt_run_resource kind, const char *name, m
     return mt_journal_add(j, &record, err);
 }
 
+// For the next runner, which has to know who waits.
+static int add_waited(mt_journal *j, const char *layer, const char *starter, mt_err **err)
+{
+    char name[MT_LAYER_TEXT + MT_ID_TEXT];
+
+    (void)snprintf(name, sizeof(name), "%s %s", layer, starter);
+    return add_resource(j, MT_RESOURCE_WAITED, name, err);
+}
+
 // What a spare has is named before the run gets it; for others it is only going to be made.
-static int add_places(runner *r, mt_run_resources *s, const char *supervisor, mt_err **err)
+static int add_places(runner *r, const mt_plan *p, mt_run_resources *s, const char *supervisor,
+                      mt_err **err)
 {
     char number[16];
 
@@ -132,6 +142,8 @@ static int add_places(runner *r, mt_run_resources *s, const char *supervisor, mt
     if (supervisor && add_resource(s->journal, MT_RESOURCE_SUPERVISOR, supervisor, err) < 0)
         return -1;
     if (s->builds && add_resource(s->journal, MT_RESOURCE_LAYER, s->builds, err) < 0)
+        return -1;
+    if (s->layers_fd >= 0 && add_waited(s->journal, s->layer, p->starter, err) < 0)
         return -1;
     return mt_journal_flush(s->journal, err);
 }
@@ -179,7 +191,7 @@ static int make_all(runner *r, const mt_plan *p, mt_run_resources *s, mt_err **e
     s->uid_base = MT_BLOCK_FIRST + s->block * MT_BLOCK_IDS;
     s->run_id = s->place = p->run_id;
     if (blocks_maps(r->blocks, s->block, &s->image_userns_fd, &s->vfs_userns_fd, err) < 0 ||
-        start_make_folder(r, p->run_id, s, err) < 0 || add_places(r, s, NULL, err) < 0 ||
+        start_make_folder(r, p->run_id, s, err) < 0 || add_places(r, p, s, NULL, err) < 0 ||
         make_places(r, p, s, err) < 0)
         return -1;
     s->service_uid = r->o.service_uid;
@@ -242,6 +254,10 @@ static int launch(runner *r, mt_plan *p, mt_run_resources *s, mt_err **err)
         (void)snprintf(u->layer, sizeof(u->layer), "%s", s->builds);
         u->forget = true;
     }
+    if (s->layers_fd >= 0) {
+        (void)snprintf(u->waited, sizeof(u->waited), "%s", s->layer);
+        (void)snprintf(u->starter, sizeof(u->starter), "%s", p->starter);
+    }
     pidfd = pidfd_open(pid, 0);
     // Without a pidfd the periodic look finds it by its journal.
     if (pidfd < 0 || runs_watch(u, pidfd) < 0)
@@ -258,7 +274,7 @@ static int take_folder(runner *r, const mt_plan *p, run *u, mt_run_resources *s,
     s->listen_fd = MT_TAKE_FD(u->spare->listen_fd);
     s->journal_read_fd = MT_TAKE_FD(u->spare->journal_read_fd);
     s->journal = MT_TAKE_PTR(u->spare->journal);
-    return add_places(r, s, u->spare->supervisor, err) < 0
+    return add_places(r, p, s, u->spare->supervisor, err) < 0
                ? -1
                : folder_rename(r, u->place, p->run_id, err);
 }

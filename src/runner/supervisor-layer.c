@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run whose package layer is not there yet: its supervisor waits, serves its clients, keeps the
 // deadline and can be terminated like any other; only its machine is not begun. It looks at the
-// folder of layers by itself, some times a second. So nobody has to know who waits, and whoever
-// dies meanwhile, the answer is found: a layer, a reason, or neither and no build.
+// folder of layers by itself, some times a second. So nobody has to tell it anything, and whoever
+// dies meanwhile, the answer is found: a layer, a reason, or neither and no build. That it is there
+// is what keeps the build going (layer-queue.c).
 #include "base/clock.h"
 #include "capsule/layers.h"
 #include "runner/supervisor-internal.h"

@@ -320,6 +320,7 @@ static void fill_run(const start *s, const mt_run_new *from, mt_run *ret)
                     .definition = (char *)from->definition,
                     .request = (char *)from->request};
     memcpy(ret->id, from->id, sizeof(ret->id));
+    memcpy(ret->started_by_id, from->started_by->id, sizeof(ret->started_by_id));
     memcpy(ret->namespace_id, s->ns.id, sizeof(ret->namespace_id));
     memcpy(ret->namespace_name, s->ns.name, sizeof(ret->namespace_name));
     memcpy(ret->capsule, s->capsule.name, sizeof(ret->capsule));

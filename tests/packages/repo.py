@@ -83,13 +83,13 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
         self.path = re.sub("^http://[^/]*", "", self.path)  # as a proxy is asked
-        if self.server.gate:
+        if self.server.gate and self.server.held in self.path:
             self.server.gate.wait()
         super().do_GET()
 
 
 class Mirror:
-    """Serves a repository. `hold()` makes every answer wait until `release()`."""
+    """Serves a repository. `hold()` makes every answer, or those with that in their path, wait until `release()`."""
 
     def __init__(self, repository, space, address):
         handler = functools.partial(Handler, directory=str(repository.folder))
@@ -104,8 +104,8 @@ class Mirror:
     def source(self):
         return f"deb [trusted=yes] http://{self.address}:{self.port} ./\n"
 
-    def hold(self):
-        self.http.gate = threading.Event()
+    def hold(self, part=""):
+        self.http.held, self.http.gate = part, threading.Event()
 
     def release(self):
         if self.http.gate:

@@ -307,6 +307,7 @@ def test_o30_the_time_of_the_run_counts(held, mirror):
     ended = held.get(run, seconds=30)
     assert (ended["status"], ended["endReason"]) == ("Error", "timeout")
     assert "while packages were installed" in ended["failureDetails"] and "hello-tool" in ended["failureDetails"]
+    nothing_is_left(held)
 
 
 def test_a_killed_runner_loses_no_build(held, mirror):
@@ -408,6 +409,182 @@ def test_a_killed_builder_is_a_reason_and_the_next_start_works(held, mirror):
     mirror.release()
     assert held.run(ns, "c", seconds=90)["status"] == "Finished"
     wait_for(lambda: all(n.startswith("failed-") for n in held.half()), held.half())
+
+
+# ---- a build belongs to those who wait for it ----
+
+class Person(Api):
+    """Somebody else at the same server, with a namespace of his own."""
+
+    def __init__(self, api, name):
+        super().__init__(api.server)
+        api.call("POST", "/v1/users", {"name": name}, 201)
+        key = api.call("POST", "/v1/keys", {"name": name, "user": name}, 201)["key"]
+        self.headers = {"Authorization": f"Bearer {key}"}
+        self.ns = self.namespace(name)
+
+    def call(self, method, path, body=None, expect=(200, 201, 204), headers=None):
+        return super().call(method, path, body, expect, {**self.headers, **(headers or {})})
+
+
+# All of them wait for one package, which the mirror may hold; others do not.
+HANGING = [["hello-tool"], ["needs-hello"], ["hello-tool", "asks"], ["hello-tool", "looks"]]
+
+
+def hang(api, mirror, ns, sets=HANGING):
+    """A run for each set, and the first two (as many as one user has at once) are being fetched."""
+    mirror.hold("hello-tool")
+    mirror.asked.clear()
+    for n, packages in enumerate(sets):
+        api.capsule(ns, [], name=f"h{n}", packages=packages, autoTerminate=True, maxDuration="00:05:00", **SMALL)
+    runs = [api.start(ns, f"h{n}") for n in range(len(sets))]
+    wait_for(lambda: len([p for p in mirror.asked if "hello-tool" in p]) >= min(2, len(sets)), "they are fetched")
+    return runs
+
+
+def building(api):
+    return [name for name in api.half() if name.startswith("build-")]
+
+
+def builders(api, *runs):
+    """Ids of the runs that build."""
+    return sorted({p.name for p in (api.server.dir / "state/runs").iterdir() if len(p.name) == 36} -
+                  {run["id"] for run in runs})
+
+
+def groups_of(run_id):
+    return [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if run_id in folder]
+
+
+def nothing_is_left(api, *gone):
+    """Of no build: neither folder, reason, group, supervisor nor relay. gone: builders that there were."""
+    wait_for(lambda: api.half() == [], api.half())
+    wait_for(lambda: not any((api.server.dir / "state/runs" / run_id).exists() for run_id in gone), gone)
+    wait_for(lambda: not any(groups_of(run_id) for run_id in gone), gone)
+
+
+def terminate(api, *runs):
+    for run in runs:
+        api.terminate(run)
+    for run in runs:
+        ended = api.get(run, seconds=20)
+        assert (ended["status"], ended["endReason"]) == ("Finished", "terminated"), ended
+
+
+def test_a_queued_build_goes_with_the_run_that_waits(held, mirror):
+    runs = hang(held, mirror, held.namespace())
+    assert len(building(held)) == 4 and len(builders(held, *runs)) == 2
+    before = builders(held, *runs)
+    terminate(held, runs[3])
+    wait_for(lambda: len(held.half()) == 3, held.half())
+    assert builders(held, *runs) == before
+    mirror.release()
+    assert [held.get(run, seconds=90)["status"] for run in runs[:3]] == ["Finished"] * 3
+    assert len(held.whole()) == 4  # the package lists, and three layers
+    nothing_is_left(held, *before)
+
+
+def test_a_running_build_goes_with_the_run_that_waits_and_makes_room(held, mirror):
+    ns = held.namespace()
+    runs = hang(held, mirror, ns)
+    held.capsule(ns, [], packages=["owners"], autoTerminate=True, maxDuration="00:05:00", **SMALL)
+    last = held.start(ns, "c")
+    gone = builders(held, *runs, last)
+    terminate(held, *runs)
+    ended = held.get(last, seconds=12)  # apt gives up on the mirror after 30 s
+    assert ended["status"] == "Finished", ended
+    nothing_is_left(held, *gone)
+    assert len(held.whole()) == 2 and "a supervisor died" not in held.log()
+
+
+def test_a_build_goes_on_while_one_of_two_is_there(held, mirror):
+    ns, first = begin(held, mirror)
+    second = held.start(ns, "c")
+    before = builders(held, first, second)
+    terminate(held, first)
+    folder = held.server.dir / "state/runs" / first["id"]
+    wait_for(lambda: not (folder / "sock").exists(), "the runner has seen its end")
+    assert builders(held, first, second) == before and len(before) == 1
+    mirror.release()
+    ended = held.get(second, seconds=90)
+    assert ended["status"] == "Finished", ended
+    assert len([p for p in mirror.asked if p.endswith(".deb")]) == 1
+
+
+def test_a_killed_waiting_supervisor_takes_its_build_with_it(held, mirror):
+    ns, run = begin(held, mirror)
+    gone = builders(held, run)
+    os.kill(supervisor_of(held.server.dir / "state/runs" / run["id"]), signal.SIGKILL)
+    ended = held.get(run, seconds=20)
+    assert (ended["status"], ended["endReason"]) == ("Error", "supervisorLost"), ended
+    nothing_is_left(held, *gone)
+    mirror.release()
+    assert held.run(ns, "c", seconds=90)["status"] == "Finished"
+
+
+@pytest.mark.parametrize("first", ["runner", "runs"])
+def test_who_goes_while_no_runner_is_there_is_missed_by_the_next(held, mirror, first):
+    ns = held.namespace()
+    runs = hang(held, mirror, ns, HANGING[:3])
+    gone = builders(held, *runs)
+    if first == "runs":
+        terminate(held, *runs[1:])
+    os.kill(held.server.runner.pid, signal.SIGKILL)
+    held.server.runner.wait()
+    if first == "runner":
+        terminate(held, *runs[1:])
+    held.server.start_runner()
+    wait_for(lambda: len(held.half()) == 1, held.half())
+    mirror.release()
+    assert held.get(runs[0], seconds=90)["status"] == "Finished"
+    nothing_is_left(held, *gone)
+    assert len(held.whole()) == 2
+
+
+def test_wanted_again_while_it_is_stopped(held, mirror):
+    ns = held.namespace()
+    for packages in HANGING:
+        held.capsule(ns, [], packages=packages, autoTerminate=True, maxDuration="00:05:00", **SMALL)
+        mirror.hold("hello-tool")
+        mirror.asked.clear()
+        run = held.start(ns, "c")
+        wait_for(lambda: any("hello-tool" in p for p in mirror.asked), "it is fetched")
+        held.terminate(run)
+        held.get(run, seconds=20)
+        mirror.release()
+        again = held.run(ns, "c", seconds=60)
+        assert again["status"] == "Finished", again
+    nothing_is_left(held)
+
+
+def test_one_users_builds_do_not_hold_up_anothers(held, mirror):
+    runs = hang(held, mirror, held.namespace())
+    other = Person(held, "other")
+    other.capsule(other.ns, [], packages=["owners"], autoTerminate=True, maxDuration="00:05:00", **SMALL)
+    ended = other.run(other.ns, "c", seconds=12)  # apt gives up on the mirror after 30 s
+    assert ended["status"] == "Finished", ended
+    assert [held.call("GET", f"/v1/capsule-runs/{run['id']}")["status"] for run in runs] == ["Starting"] * 4
+    mirror.release()
+    assert [held.get(run, seconds=90)["status"] for run in runs] == ["Finished"] * 4
+
+
+def test_one_user_does_not_fill_the_queue(held, mirror):
+    tiny = {"limits": {"memory": "16MiB", "disk": "16MiB", "pids": 16}, "maxDuration": "00:05:00"}
+    ns = held.namespace()
+    mirror.hold()
+    for n in range(65):
+        held.capsule(ns, [], name=f"c{n}", packages=[f"package-{n}"], **tiny)
+    runs = [held.start(ns, f"c{n}") for n in range(65)]
+    ended = held.get(runs[64], seconds=10)
+    assert ended["status"] == "Error" and "64 other capsules that you started" in ended["failureDetails"], ended
+    other = Person(held, "other")
+    other.capsule(other.ns, [], packages=["owners"], autoTerminate=True, **tiny)
+    run = other.start(other.ns, "c")
+    wait_for(lambda: len(building(held)) == 66, building(held))  # with the package lists
+    terminate(held, *runs[:64])
+    mirror.release()
+    assert other.get(run, seconds=60)["status"] == "Finished"
+    nothing_is_left(held)
 
 
 def builder_of(api, run):

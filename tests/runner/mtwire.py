@@ -77,11 +77,12 @@ def image_digest(name="slim"):
 
 def plan(startup=(), *, run_id=None, image=None, mounts=(), users=(), environment=(), auto_terminate=True,
          max_duration_ms=60000, memory=512 * MIB, cpu_milli=0, pids=128, disk=256 * MIB, hostname="test",
-         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, packages=(),
+         namespace="ns", capsule="cap", deadline_ns=None, network=0, version=1, packages=(), starter="",
          secrets=()):
     """startup: strings, or dicts with command, arguments, user, wait, max_duration_ms."""
     out = struct.pack("<H", version)
-    out += text(run_id or str(uuid.uuid4())) + text(namespace) + text(capsule) + text(image or image_digest())
+    out += text(run_id or str(uuid.uuid4())) + text(namespace) + text(capsule) + text(starter)
+    out += text(image or image_digest())
     out += texts(list(packages)) + struct.pack("<I", len(mounts))
     for vfs, name in mounts:
         out += text(vfs) + text(name)
