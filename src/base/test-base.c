@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/sha256.h"
+#include "base/share.h"
 #include "base/tap.h"
 #include "base/utf8.h"
 
@@ -467,6 +468,40 @@ static void test_aside_lingering(void)
     (void)close(peer);
 }
 
+// Callers that take all they may, one after another: what each of them gets.
+static uint64_t take_share(uint64_t each, uint64_t all, uint64_t *used)
+{
+    uint64_t has = 0;
+
+    while (*used < all && has < mt_share(each, all, *used)) {
+        has++;
+        ++*used;
+    }
+    return has;
+}
+
+static void test_share(void)
+{
+    uint64_t used = 0;
+
+    CHECK_INT(take_share(8, 512, &used), 8);
+    CHECK_INT(take_share(8, 512, &used), 7);
+    for (int i = 0; i < 62; i++) // together they would have had everything
+        CHECK(take_share(8, 512, &used) > 2);
+    CHECK(used < 350);
+    for (int i = 0; i < 300; i++)
+        CHECK(take_share(8, 512, &used) > 0 || used == 512);
+    used = 0;
+    CHECK_INT(take_share(2048, 4096, &used), 2048);
+    CHECK_INT(take_share(2048, 4096, &used), 1024);
+    CHECK_INT(take_share(2048, 4096, &used), 512);
+    used = 0;
+    CHECK_INT(take_share(20, 10, &used), 10); // a share that is none
+    CHECK_INT(mt_share(3, 4, 4), 1);
+    CHECK_INT(mt_share(3, 4, 9), 1);
+    CHECK_INT(mt_share(1ull << 40, 1ull << 62, 1ull << 61) >> 39, 1); // without overflow
+}
+
 int main(void)
 {
     test_pass_fds();
@@ -487,5 +522,6 @@ int main(void)
     test_packages();
     test_aside();
     test_aside_lingering();
+    test_share();
     return TAP_DONE();
 }
