@@ -370,11 +370,13 @@ static void test_pass_fds(void)
         sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     CHECK_INT(mt_send_fds(pair[0], "abc", 3, sent, 3, 0), 0);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got, 2, 0), 3); // the third is closed
+    CHECK_INT(mt_fds_count(got, 2), 2);
     CHECK(got[0] > sent[2] && got[1] > got[0] && fcntl(got[1] + 1, F_GETFD) < 0);
     CHECK_INT(fcntl(got[0], F_GETFD), FD_CLOEXEC);
     CHECK_INT(mt_send_fds(pair[0], "d", 1, NULL, 0, 0), 0);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, 0), 1);
     CHECK_INT(got[2], -1);
+    CHECK_INT(mt_fds_count(got, 3), 2);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, MSG_DONTWAIT), -EAGAIN);
     CHECK_INT(mt_send_fds(pair[0], "e", 1, sent, MT_FDS_MAX + 1, 0), -EINVAL);
     (void)close(pair[0]);
