@@ -2,14 +2,20 @@
 #include "base/clock.h"
 
 #include <stdio.h>
-#include <time.h>
+
+int64_t mt_timespec_ns(struct timespec t)
+{
+    const int64_t most = INT64_MAX / 1000000000 - 1;
+
+    return MT_MIN(MT_MAX((int64_t)t.tv_sec, -most), most) * 1000000000 + t.tv_nsec;
+}
 
 static int64_t read_ns(clockid_t id)
 {
     struct timespec t;
 
     (void)clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return mt_timespec_ns(t);
 }
 
 int64_t mt_now_us(void)

@@ -6,9 +6,13 @@
 
 #include "base/str.h"
 
+#include <time.h>
+
 int64_t mt_now_us(void);
 int64_t mt_boottime_ns(void);
 int64_t mt_monotonic_us(void);
+// Nanoseconds. Files may have any time: seconds that do not fit are cut, not wrapped.
+int64_t mt_timespec_ns(struct timespec t);
 
 enum { MT_TIME_TEXT = 32 };
 // "2026-11-30T04:51:17.123456Z"

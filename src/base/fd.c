@@ -171,11 +171,11 @@ void mt_allow_many_fds(unsigned wanted)
         (void)setrlimit(RLIMIT_NOFILE, &now);
 }
 
-int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t count, int flags)
+int mt_send_fds_of(int socket, const struct iovec *parts, size_t part_count, const int *fds,
+                   size_t count, int flags)
 {
     char control[CMSG_SPACE(MT_FDS_MAX * sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec vec = {(void *)(uintptr_t)data, len};
-    struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
+    struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = part_count};
     ssize_t n;
 
     if (count > MT_FDS_MAX)
@@ -197,12 +197,19 @@ int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t
     return n < 0 ? -errno : 0;
 }
 
-ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t count, int flags)
+int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t count, int flags)
+{
+    const struct iovec part = {(void *)(uintptr_t)data, len};
+
+    return mt_send_fds_of(socket, &part, 1, fds, count, flags);
+}
+
+ssize_t mt_receive_fds_of(int socket, const struct iovec *parts, size_t part_count, int *fds,
+                          size_t count, int flags)
 {
     char control[CMSG_SPACE(MT_FDS_MAX * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec vec = {data, size};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
+    struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                         .msg_iovlen = part_count,
                          .msg_control = control,
                          .msg_controllen = sizeof(control)};
     size_t taken = 0;
@@ -227,5 +234,21 @@ ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t cou
                 (void)close(fd);
         }
     }
+    return n;
+}
+
+ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t count, int flags)
+{
+    const struct iovec part = {data, size};
+
+    return mt_receive_fds_of(socket, &part, 1, fds, count, flags);
+}
+
+size_t mt_fds_count(const int *fds, size_t count)
+{
+    size_t n = 0;
+
+    while (n < count && fds[n] >= 0)
+        n++;
     return n;
 }

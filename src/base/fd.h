@@ -6,6 +6,7 @@
 #include "base/buf.h"
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 int mt_read_full(int fd, void *data, size_t len);        // -ENODATA when the end comes first
 int mt_write_full(int fd, const void *data, size_t len); // waits (poll) where fd is non-blocking
@@ -21,8 +22,14 @@ int mt_mkdir_p(const char *path, mode_t mode); // -EEXIST is not an error
 void mt_allow_many_fds(unsigned wanted);
 // One packet (or message of a stream) with at most MT_FDS_MAX fds, over a Unix socket. flags: as of
 // sendmsg(2), MSG_NOSIGNAL among them. 0 or negative errno.
-enum { MT_FDS_MAX = 4 };
+enum { MT_FDS_MAX = 80 }; // all file systems of a run, and what goes with them
 int mt_send_fds(int socket, const void *data, size_t len, const int *fds, size_t count, int flags);
 // Its bytes, at most size of them: their number or negative errno. fds gets `count` fds, -1 where
 // there came none; what came beyond that is closed. They are CLOEXEC.
 ssize_t mt_receive_fds(int socket, void *data, size_t size, int *fds, size_t count, int flags);
+// The same for bytes in several places.
+int mt_send_fds_of(int socket, const struct iovec *parts, size_t part_count, const int *fds,
+                   size_t count, int flags);
+ssize_t mt_receive_fds_of(int socket, const struct iovec *parts, size_t part_count, int *fds,
+                          size_t count, int flags);
+size_t mt_fds_count(const int *fds, size_t count); // of those that came

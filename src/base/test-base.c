@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/sha256.h"
+#include "base/share.h"
 #include "base/tap.h"
 #include "base/utf8.h"
 
@@ -369,11 +370,13 @@ static void test_pass_fds(void)
         sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     CHECK_INT(mt_send_fds(pair[0], "abc", 3, sent, 3, 0), 0);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got, 2, 0), 3); // the third is closed
+    CHECK_INT(mt_fds_count(got, 2), 2);
     CHECK(got[0] > sent[2] && got[1] > got[0] && fcntl(got[1] + 1, F_GETFD) < 0);
     CHECK_INT(fcntl(got[0], F_GETFD), FD_CLOEXEC);
     CHECK_INT(mt_send_fds(pair[0], "d", 1, NULL, 0, 0), 0);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, 0), 1);
     CHECK_INT(got[2], -1);
+    CHECK_INT(mt_fds_count(got, 3), 2);
     CHECK_INT(mt_receive_fds(pair[1], text, sizeof(text), got + 2, 1, MSG_DONTWAIT), -EAGAIN);
     CHECK_INT(mt_send_fds(pair[0], "e", 1, sent, MT_FDS_MAX + 1, 0), -EINVAL);
     (void)close(pair[0]);
@@ -467,6 +470,40 @@ static void test_aside_lingering(void)
     (void)close(peer);
 }
 
+// Callers that take all they may, one after another: what each of them gets.
+static uint64_t take_share(uint64_t each, uint64_t all, uint64_t *used)
+{
+    uint64_t has = 0;
+
+    while (*used < all && has < mt_share(each, all, *used)) {
+        has++;
+        ++*used;
+    }
+    return has;
+}
+
+static void test_share(void)
+{
+    uint64_t used = 0;
+
+    CHECK_INT(take_share(8, 512, &used), 8);
+    CHECK_INT(take_share(8, 512, &used), 7);
+    for (int i = 0; i < 62; i++) // together they would have had everything
+        CHECK(take_share(8, 512, &used) > 2);
+    CHECK(used < 350);
+    for (int i = 0; i < 300; i++)
+        CHECK(take_share(8, 512, &used) > 0 || used == 512);
+    used = 0;
+    CHECK_INT(take_share(2048, 4096, &used), 2048);
+    CHECK_INT(take_share(2048, 4096, &used), 1024);
+    CHECK_INT(take_share(2048, 4096, &used), 512);
+    used = 0;
+    CHECK_INT(take_share(20, 10, &used), 10); // a share that is none
+    CHECK_INT(mt_share(3, 4, 4), 1);
+    CHECK_INT(mt_share(3, 4, 9), 1);
+    CHECK_INT(mt_share(1ull << 40, 1ull << 62, 1ull << 61) >> 39, 1); // without overflow
+}
+
 int main(void)
 {
     test_pass_fds();
@@ -487,5 +524,6 @@ int main(void)
     test_packages();
     test_aside();
     test_aside_lingering();
+    test_share();
     return TAP_DONE();
 }

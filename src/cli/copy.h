@@ -33,6 +33,8 @@ bool link_is_harmless(const char *rel, const char *target);
 // What is at the local path: the top, and with recursive all that is in it. Links below the top are
 // listed, not followed.
 int tree_scan_local(const char *path, bool recursive, tree *ret, mt_err **err);
+// What a server lists below the folder; what is no path below it is left out, with a warning.
+void tree_add_list(cli *c, const mt_json *items, const char *folder, tree *t);
 int tree_scan_vfs(cli *c, const vfs_path *p, bool recursive, tree *ret, mt_err **err);
 
 // The folder that holds rel below root, by steps that follow no link; made when missing and asked

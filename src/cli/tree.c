@@ -189,6 +189,12 @@ static void add_listed(cli *c, const mt_json *item, const char *folder, tree *t)
                             .target = type == VFS_LINK ? xstrdup(cli_text(item, "target")) : NULL});
 }
 
+void tree_add_list(cli *c, const mt_json *items, const char *folder, tree *t)
+{
+    for (size_t i = 0; i < mt_json_count(items); i++)
+        add_listed(c, mt_json_at(items, i), folder, t);
+}
+
 int tree_scan_vfs(cli *c, const vfs_path *p, bool recursive, tree *ret, mt_err **err)
 {
     _cleanup_json_ mt_json *top = NULL, *items = NULL;
@@ -206,8 +212,7 @@ int tree_scan_vfs(cli *c, const vfs_path *p, bool recursive, tree *ret, mt_err *
                              .type = type,
                              .size = (uint64_t)MT_MAX(cli_int(top, "size"), (int64_t)0),
                              .target = type == VFS_LINK ? xstrdup(cli_text(top, "target")) : NULL});
-    for (size_t i = 0; i < mt_json_count(items); i++)
-        add_listed(c, mt_json_at(items, i), p->path, &t);
+    tree_add_list(c, items, p->path, &t);
     *ret = t;
     return 0;
 }

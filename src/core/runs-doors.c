@@ -14,7 +14,7 @@
 struct start {
     mt_runs *runs;
     bool *started;
-    char id[MT_ID_TEXT];
+    char id[MT_ID_TEXT], user_id[MT_ID_TEXT];
     mt_plan_limits limits;
     int64_t deadline_ns;
     mt_buf plan;
@@ -31,7 +31,7 @@ static void start_free(struct start *s)
 static void start_posted(void *data)
 {
     struct start *s = data;
-    live *l = runs_add(s->runs, s->id, &s->limits);
+    live *l = runs_add(s->runs, s->id, s->user_id, &s->limits);
 
     if (!l) {
         mt_log(MT_LOG_ERROR, "out of memory: a run is started at the next restart", {"run", s->id});
@@ -77,6 +77,7 @@ int mt_runs_start(mt_runs *runs, const mt_plan *plan, const mt_run_new *record, 
     s->deadline_ns = plan->deadline_ns;
     s->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
     (void)snprintf(s->id, sizeof(s->id), "%s", plan->run_id);
+    (void)snprintf(s->user_id, sizeof(s->user_id), "%s", record->started_by->id);
     s->vfs_count = MT_MIN(plan->mount_count, (uint32_t)MT_PLAN_MOUNTS_MAX);
     for (uint32_t i = 0; i < s->vfs_count; i++)
         (void)snprintf(s->vfs[i], sizeof(s->vfs[i]), "%s", plan->mounts[i].vfs_id);

@@ -2,7 +2,8 @@
 // Shared by the files of live runs: runs.c has them, runs-runner.c and runs-follow.c are the links
 // to the runner and to their supervisors, runs-records.c stores what their journals tell and
 // runs-synced.c knows how much of it is on the disk, runs-doors.c is what other threads call,
-// runs-room.c what the machine has and what of it is promised. Included from nowhere else.
+// runs-room.c what the machine has and runs-promised.c what of it is promised. Included from
+// nowhere else.
 #pragma once
 
 #include "core/runs.h"
@@ -18,6 +19,17 @@ enum { RUNS_BUCKETS = 1024 };
 
 typedef enum live_state { NEW, SENT, FOLLOWED, SWEEPING } live_state;
 
+// Room that live runs have.
+typedef struct promised {
+    uint64_t runs, memory, disk;
+} promised;
+
+struct promised_to {
+    struct promised_to *next;
+    char user_id[MT_ID_TEXT]; // who started them
+    promised of;
+};
+
 typedef struct live {
     struct live *next;
     mt_runs *runs;
@@ -26,9 +38,10 @@ typedef struct live {
     uint32_t tag; // of the START or SWEEP under way
     mt_buf plan;  // the START frame, until the runner has it
     mt_plan_limits limits;
-    uint64_t stored;      // number of the last record that the store has (or is being given)
-    mt_buf phases;        // JSON list without its brackets
-    char by[MT_STORE_BY]; // who asked for its end; "" when nobody
+    char user_id[MT_ID_TEXT]; // who started it
+    uint64_t stored;          // number of the last record that the store has (or is being given)
+    mt_buf phases;            // JSON list without its brackets
+    char by[MT_STORE_BY];     // who asked for its end; "" when nobody
     bool terminate_sent;
     bool ending;       // the `ended` record is on its way to the store
     bool end_stored;   // and has come there
@@ -69,8 +82,8 @@ struct mt_runs {
     uint32_t pruned_layers;
     uint64_t pruned_bytes;
     bool runner_there;
-    int64_t promised_runs;
-    uint64_t promised_memory, promised_disk;
+    promised promised;
+    struct promised_to *promised_to;
     uint64_t memory_cap, disk_cap; // 0: not known yet
     uint64_t disk_free; // of the scratch disk; the runner tells when it crosses the floor
 };
@@ -79,11 +92,15 @@ struct mt_runs {
 // runs.c
 live *runs_find(mt_runs *runs, const char *id);
 live *runs_find_tag(mt_runs *runs, uint32_t tag); // of a START or SWEEP under way
-live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits);
+live *runs_add(mt_runs *runs, const char *id, const char *user_id, const mt_plan_limits *limits);
 void runs_forget(live *l);
 void runs_close_connection(live *l);
 bool runs_has_folder(mt_runs *runs, const char *id);
 void runs_start_again(live *l);
+// runs-promised.c; any thread.
+// A run lives already: its room is its own, whatever the ceilings are now. 0 or -ENOMEM.
+int runs_promised_before(mt_runs *runs, const char *user_id, const mt_plan_limits *limits);
+void runs_forget_promised(mt_runs *runs);
 // runs-records.c
 void runs_on_record(live *l, const mt_record *r);
 void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once

@@ -35,7 +35,7 @@ static void on_applied(void *data)
         runs_close_connection(l);
         mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
     } else if (l && a->ended) {
-        mt_runs_release(a->runs, &l->limits);
+        mt_runs_release(a->runs, l->user_id, &l->limits);
         if (a->runs->options.close_door)
             a->runs->options.close_door(a->id, a->runs->options.doors);
         l->end_stored = true;

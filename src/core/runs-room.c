@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine has, as the runner tells it, and what of it is promised to live runs. Any
-// thread.
+// What the machine has, as the runner tells it. Any thread.
 #include "core/runs-internal.h"
 
 #include "base/clock.h"
-#include "capsule/scratch.h"
 
 #include <errno.h>
-#include <sys/statvfs.h>
 
 enum {
     INFO_WAIT_MS = 2000,
     PRUNE_WAIT_S = 60,
     INFO_FRESH_US = 10 * 1000000,
-    OVERCOMMIT = 4, // promised memory and disk may be so many times what is there
 };
-
-// Runs under way must be able to end and be told: no new ones when the disk is nearly full.
-static int check_disk_floor(mt_runs *runs, mt_err **err)
-{
-    struct statvfs st;
-    uint64_t free_bytes, floor;
-
-    if (fstatvfs(runs->options.runs_dirfd, &st) < 0)
-        return 0;
-    free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-    floor = mt_disk_floor((uint64_t)st.f_blocks * st.f_frsize);
-    if (free_bytes >= floor)
-        return 0;
-    return mt_fail(err, MT_E_DISK_FULL,
-                   "only %llu MiB are free where the state folder is; no run starts below %llu MiB",
-                   (unsigned long long)(free_bytes >> 20), (unsigned long long)(floor >> 20));
-}
 
 static int fit(uint64_t *limit, uint64_t most, bool named, const char *field, mt_err **err)
 {
@@ -57,56 +36,6 @@ int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits
     if (fit(&limits->memory_bytes, memory, def->limits.memory_bytes != 0, "limits.memory", err) < 0)
         return -1;
     return fit(&limits->disk_bytes, disk, def->limits.disk_bytes != 0, "limits.disk", err);
-}
-
-int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err)
-{
-    char size[MT_SIZE_TEXT];
-    int r = 0;
-
-    if (check_disk_floor(runs, err) < 0)
-        return -1;
-    (void)pthread_mutex_lock(&runs->lock);
-    if (runs->promised_runs >= runs->options.max_live_runs)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "%lld runs are live, the most that this server takes at once",
-                    (long long)runs->promised_runs);
-    else if (runs->memory_cap &&
-             runs->promised_memory + limits->memory_bytes > OVERCOMMIT * runs->memory_cap)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the memory promised to live runs is at its ceiling of %llu MiB (%d times what "
-                    "they may use together): give capsules less by limits.memory",
-                    (unsigned long long)(OVERCOMMIT * runs->memory_cap >> 20), OVERCOMMIT);
-    else if (runs->disk_free < 2 * mt_scratch_floor(runs->disk_cap))
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "only %llu MiB of the scratch disk (%s) are free: what is left is for the runs "
-                    "that live",
-                    (unsigned long long)(runs->disk_free >> 20),
-                    mt_size_format((int64_t)runs->disk_cap, size));
-    else if (runs->disk_cap &&
-             runs->promised_disk + limits->disk_bytes > OVERCOMMIT * runs->disk_cap &&
-             runs->promised_runs > 0)
-        r = mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                    "the disk promised to live runs is at its ceiling of %llu MiB (%d times the "
-                    "scratch disk): give capsules less by limits.disk, or mt-runner a larger "
-                    "--scratch-size",
-                    (unsigned long long)(OVERCOMMIT * runs->disk_cap >> 20), OVERCOMMIT);
-    if (r == 0) {
-        runs->promised_runs++;
-        runs->promised_memory += limits->memory_bytes;
-        runs->promised_disk += limits->disk_bytes;
-    }
-    (void)pthread_mutex_unlock(&runs->lock);
-    return r;
-}
-
-void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits)
-{
-    (void)pthread_mutex_lock(&runs->lock);
-    runs->promised_runs--;
-    runs->promised_memory -= limits->memory_bytes;
-    runs->promised_disk -= limits->disk_bytes;
-    (void)pthread_mutex_unlock(&runs->lock);
 }
 
 static void ask_info_posted(void *data)

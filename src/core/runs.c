@@ -45,7 +45,7 @@ live *runs_find_tag(mt_runs *runs, uint32_t tag)
     return NULL;
 }
 
-live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
+live *runs_add(mt_runs *runs, const char *id, const char *user_id, const mt_plan_limits *limits)
 {
     live *l = calloc(1, sizeof(*l));
     size_t b = bucket_of(id);
@@ -58,6 +58,7 @@ live *runs_add(mt_runs *runs, const char *id, const mt_plan_limits *limits)
         return NULL;
     }
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
+    (void)snprintf(l->user_id, sizeof(l->user_id), "%s", user_id);
     l->runs = runs;
     l->limits = *limits;
     l->plan = (mt_buf)MT_BUF_SECRET_INIT(MT_FRAME_RUNNER_MAX);
@@ -139,6 +140,7 @@ void mt_runs_free(mt_runs *runs)
     mt_frame_conn_close(runs->runner);
     mt_timer_free(runs->runner_timer);
     mt_buf_done(&runs->info);
+    runs_forget_promised(runs);
     free(runs->runner_socket);
     (void)pthread_cond_destroy(&runs->info_changed);
     (void)pthread_mutex_destroy(&runs->lock);
@@ -218,8 +220,8 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
 
         if (mt_run_definition(run, runs->options.limits, &def, NULL) == 0)
             limits = mt_run_limits(&def, runs->options.limits);
-        l = runs_add(runs, run->id, &limits);
-        if (!l) {
+        l = runs_add(runs, run->id, run->started_by_id, &limits);
+        if (!l || runs_promised_before(runs, l->user_id, &limits) < 0) {
             mt_run_list_done(&list);
             return mt_fail_oom(err);
         }
@@ -227,9 +229,6 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err)
         memcpy(l->by, run->stop_requested_by, sizeof(l->by));
         l->extended_ms = run->extended_ms;
         l->extended_us = run->date_created + run->extended_ms * 1000;
-        runs->promised_runs++;
-        runs->promised_memory += limits.memory_bytes;
-        runs->promised_disk += limits.disk_bytes;
         runs_watch_mounts(l, run, &def);
         if (runs_has_folder(runs, run->id))
             runs_follow(l);

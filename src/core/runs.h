@@ -48,11 +48,12 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err);
 // refused (badField, with the ceiling).
 int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits, mt_err **err);
 
-// Room for one more run: 0, or capacityExceeded naming the ceiling (live runs, memory, disk), or
+// Room for one more run of that user, who has a share of it unless an administrator: 0, or
+// capacityExceeded naming the ceiling or the share (live runs, memory, disk), or
 // diskFull when the state folder's disk is at its floor (5 % or 2 GiB, the lesser). What is
 // promised here is given back by mt_runs_release() (the start failed) or when the run ends.
-int mt_runs_reserve(mt_runs *runs, const mt_plan_limits *limits, mt_err **err);
-void mt_runs_release(mt_runs *runs, const mt_plan_limits *limits);
+int mt_runs_reserve(mt_runs *runs, const mt_user *user, const mt_plan_limits *limits, mt_err **err);
+void mt_runs_release(mt_runs *runs, const char *user_id, const mt_plan_limits *limits);
 
 // Refuses (diskFull) a file system that holds more than its limit after runs have filled it.
 int mt_runs_check_vfs(mt_runs *runs, const mt_vfs_record *vfs, mt_err **err);

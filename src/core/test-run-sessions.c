@@ -96,7 +96,7 @@ static void set_up(void)
     listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(listen_fd, 8), 0);
-    l = runs_add(&runs, RUN, &limits);
+    l = runs_add(&runs, RUN, "", &limits);
     CHECK(l != NULL);
 }
 

@@ -118,8 +118,8 @@ static live *begin(const char *name)
     CHECK_INT(mt_store_command_create(store, &exec, NULL, NULL, &number, &command, &err), 0);
     mt_command_record_done(&command);
     listen_as_supervisor();
-    l = runs_add(runs, run_id, &limits);
-    CHECK(l != NULL);
+    l = runs_add(runs, run_id, user.id, &limits);
+    CHECK(l != NULL && runs_promised_before(runs, user.id, &limits) == 0);
     runs_follow(l);
     supervisor = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     CHECK(supervisor >= 0);

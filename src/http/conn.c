@@ -249,6 +249,8 @@ static bool collect(mt_http_x *x, mt_str piece)
                       s->limits.collect_total);
         return false;
     }
+    if (s->handler.on_collect && !s->handler.on_collect(x, piece.len, s->handler.data))
+        return false;
     s->collected += piece.len;
     x->collected += piece.len;
     if (mt_buf_add(mt_http_request_buf_(x->request), piece.data, piece.len) < 0)

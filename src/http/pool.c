@@ -2,13 +2,7 @@
 // The connections of a server and their bounds: by peer, in all, and who must go when it is full.
 #include "http/server-internal.h"
 
-struct mt_http_peer_count_ {
-    struct mt_http_peer_count_ *next;
-    size_t count;
-    bool is_unix;
-    uid_t uid;
-    char address[64];
-};
+#include "base/share.h"
 
 // Peers.
 
@@ -98,6 +92,7 @@ void mt_http_idle_add_(mt_http_x *x)
     if (x->idle)
         return;
     x->idle = true;
+    s->idle_count++;
     x->idle_next = NULL;
     x->idle_prev = s->idle_last;
     if (s->idle_last)
@@ -114,6 +109,7 @@ void mt_http_idle_remove_(mt_http_x *x)
     if (!x->idle)
         return;
     x->idle = false;
+    s->idle_count--;
     if (x->idle_prev)
         x->idle_prev->idle_next = x->idle_next;
     else
@@ -184,9 +180,16 @@ void mt_http_pool_remove_(mt_http_x *x)
     mt_http_check_stopped_(s);
 }
 
+// The idle ones are not in the way of anybody: they are closed when there is no room.
+static bool has_its_share(const mt_http_server *s, const struct mt_http_peer_count_ *c)
+{
+    return c->count >= mt_share(s->limits.connections_per_peer, s->limits.connections,
+                                s->connection_count - s->idle_count);
+}
+
 const char *mt_http_pool_room_(mt_http_server *s, const mt_http_peer *peer)
 {
-    struct mt_http_peer_count_ *c = *peer_bucket(s, peer);
+    const struct mt_http_peer_count_ *c = *peer_bucket(s, peer);
 
     if (s->stopping)
         return "the server is stopping";
@@ -194,6 +197,9 @@ const char *mt_http_pool_room_(mt_http_server *s, const mt_http_peer *peer)
         c = c->next;
     if (c && c->count >= s->limits.connections_per_peer)
         return "too many connections from this peer";
+    if (c && has_its_share(s, c))
+        return "too many connections from this peer: the server has not many left, and those are "
+               "for others";
     if (s->connection_count >= s->limits.connections && !mt_http_pool_evict_(s))
         return "too many connections";
     return NULL;

@@ -179,27 +179,48 @@ static int begin(mt_http_x *x, int status, const mt_http_header_line *headers, s
 
 enum { SMALL_ANSWER = 64 * 1024 }; // the number of connections bounds those
 
+// What is held for all clients, x's new answer among it; and for each peer.
+static size_t count_held(const mt_http_x *x, size_t len)
+{
+    const mt_http_server *s = x->server;
+    size_t held = len;
+
+    for (const mt_http_x *c = s->connections; c; c = c->next)
+        c->peer_count->held = 0;
+    x->peer_count->held = len;
+    for (const mt_http_x *c = s->connections; c; c = c->next) {
+        if (c == x || c->broken)
+            continue;
+        c->peer_count->held += c->out.len;
+        held += c->out.len;
+    }
+    return held;
+}
+
+static bool goes_first(const mt_http_x *a, const mt_http_x *b)
+{
+    if (a->peer_count->held != b->peer_count->held)
+        return a->peer_count->held > b->peer_count->held;
+    return a->answered_ns < b->answered_ns;
+}
+
 // A client that takes its answer a few bytes at a time may keep it for as long as it likes: when
-// many do, the one that has waited longest goes, not the one that asks now.
+// many do, the one that has waited longest of the peer that has most goes, not the one that asks
+// now.
 static void make_room(const mt_http_x *x, size_t len)
 {
     const mt_http_server *s = x->server;
 
-    while (len > SMALL_ANSWER) {
-        mt_http_x *oldest = NULL;
-        size_t held = len;
+    while (len > SMALL_ANSWER && count_held(x, len) > s->limits.answers_total) {
+        mt_http_x *first = NULL;
 
-        for (mt_http_x *c = s->connections; c; c = c->next) {
-            if (c == x || c->broken)
-                continue;
-            held += c->out.len;
-            if (c->answering == MT_HTTP_A_ENDED && c->out.len > SMALL_ANSWER &&
-                (!oldest || c->answered_ns < oldest->answered_ns))
-                oldest = c;
-        }
-        if (held <= s->limits.answers_total || !oldest)
+        for (mt_http_x *c = s->connections; c; c = c->next)
+            if (c != x && !c->broken && c->answering == MT_HTTP_A_ENDED &&
+                c->out.len > SMALL_ANSWER && (!first || goes_first(c, first)))
+                first = c;
+        if (!first)
             return;
-        mt_http_abort(oldest);
+        mt_http_abort(first);
     }
 }
 

@@ -37,7 +37,15 @@ typedef enum mt_http_answering_ {
     MT_HTTP_A_ENDED,  // whole; what is queued must still be sent
 } mt_http_answering_;
 
-struct mt_http_peer_count_;
+// What one peer has.
+struct mt_http_peer_count_ {
+    struct mt_http_peer_count_ *next;
+    size_t count;
+    size_t held; // answers that it has not taken, when they were last counted
+    bool is_unix;
+    uid_t uid;
+    char address[64];
+};
 
 struct mt_http_x {
     mt_http_server *server;
@@ -114,6 +122,7 @@ struct mt_http_server {
     mt_http_x *connections;
     size_t connection_count;
     mt_http_x *idle_first, *idle_last; // the longest idle one first
+    size_t idle_count;
     struct mt_http_slot_ *slots;
     uint32_t slot_count, slot_free;
     struct mt_http_peer_count_ **peers; // hash table

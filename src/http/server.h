@@ -44,18 +44,23 @@ typedef struct mt_http_limits {
     int64_t keepalive_idle_ms;    // 75 s between requests; then closed
     int64_t send_idle_timeout_ms; // 30 s in which a client took nothing of its answer; then cut
     size_t connections;           // 4096; past it the longest idle one is closed, or 503
-    size_t connections_per_peer;  // 2048, by address (TCP) or uid (Unix); past it 503
+    size_t connections_per_peer;  // 2048, by address (TCP) or uid (Unix), and less the fewer are
+                                  // left (base/share.h); past it 503
     size_t queue_bytes;           // 1 MiB of a streamed answer waiting for a slow client
     size_t collect_max;           // 1 MiB: the most that mt_http_collect() gets by default
     size_t collect_total;         // 256 MiB of bodies collected at one time; past it 503
     size_t answers_total;         // 256 MiB of whole answers that clients have not taken; past it
-                                  // the one that has waited longest is cut
+                                  // the one that has waited longest is cut, of the peer that has
+                                  // most
 } mt_http_limits;
 
 typedef struct mt_http_handler {
     // The head is there. May call mt_http_collect(), mt_http_stream() or answer (refuse). Without
     // any of it the body is collected up to limits.collect_max. May be NULL.
     void (*on_head)(mt_http_x *x, void *data);
+    // So much more of the body is to be collected. False when it may not: refused by answering. May
+    // be NULL.
+    bool (*on_collect)(mt_http_x *x, size_t len, void *data);
     // The whole request is there, its body collected or streamed. Answer, now or later.
     void (*on_request)(mt_http_x *x, void *data);
     // The client left or was cut before the answer was whole: do not answer any more. May be NULL.

@@ -331,7 +331,8 @@ static int listen_all(const char *unix_path)
 
 int main(int argc, char **argv)
 {
-    static const mt_http_handler HANDLER = {on_head, on_request, on_gone, on_end, NULL};
+    static const mt_http_handler HANDLER = {
+        .on_head = on_head, .on_request = on_request, .on_gone = on_gone, .on_end = on_end};
     const char *unix_path = NULL;
     mt_http_limits l = {0};
     mt_io *in;

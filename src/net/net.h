@@ -50,6 +50,9 @@ typedef struct capsule {
 // space.c
 void net_on_control(mt_io *io, uint32_t events, void *data);
 bool capsule_may_ask(capsule *c); // takes one from its budget
+// One more of what all capsules share (base/share.h): a query by UDP under way, a connection.
+bool capsule_may_wait(const capsule *c);
+bool capsule_may_connect(const capsule *c);
 
 // query.c: what came by UDP.
 void query_on_udp(mt_io *io, uint32_t events, void *data);

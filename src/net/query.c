@@ -180,9 +180,7 @@ static void on_resolver(mt_io *io, uint32_t events, void *data)
 
 static void begin(capsule *c, const struct sockaddr_in *from, const mt_dns_query *asked)
 {
-    query *q = c->query_count < NET_QUERIES_EACH && c->n->query_count < NET_QUERIES_MAX
-                   ? calloc(1, sizeof(*q))
-                   : NULL;
+    query *q = capsule_may_wait(c) ? calloc(1, sizeof(*q)) : NULL;
 
     if (!q)
         return; // it asks again

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/share.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -78,6 +79,21 @@ bool capsule_may_ask(capsule *c)
         return false;
     c->budget -= 1000;
     return true;
+}
+
+static bool may_have(unsigned has, unsigned each, unsigned used, unsigned all)
+{
+    return used < all && has < mt_share(each, all, used);
+}
+
+bool capsule_may_wait(const capsule *c)
+{
+    return may_have(c->query_count, NET_QUERIES_EACH, c->n->query_count, NET_QUERIES_MAX);
+}
+
+bool capsule_may_connect(const capsule *c)
+{
+    return may_have(c->stream_count, NET_STREAMS_EACH, c->n->stream_count, NET_STREAMS_MAX);
 }
 
 // 1, 0 when there is none now, -1 at the end.

@@ -293,9 +293,7 @@ void stream_on_listen(mt_io *io, uint32_t events, void *data)
 
     if (fd < 0)
         return;
-    s = c->stream_count < NET_STREAMS_EACH && c->n->stream_count < NET_STREAMS_MAX
-            ? calloc(1, sizeof(*s))
-            : NULL;
+    s = capsule_may_connect(c) ? calloc(1, sizeof(*s)) : NULL;
     if (!s) {
         (void)close(fd);
         return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a build: its builder is gone, and its journal and the layer's folder tell.
+#include "runner/layer-text.h"
 #include "runner/runner.h"
 
 #include <stdio.h>
@@ -25,20 +26,7 @@ static void read_packages(runner *r, const char *digest, asked *ret)
             ret->packages[ret->count++] = line;
 }
 
-// "Startup command failed: LINE - exit code 1: REASON": the reason, which is the script's. Neither
-// a package's name nor ours has " - " in it.
-static const char *core_of(char *why)
-{
-    char *p = strstr(why, " - "), *text;
-
-    if (!mt_starts_with(why, "Startup command failed: ") || !p)
-        return why;
-    p += 3;
-    text = strstr(p, ": ");
-    return mt_starts_with(p, "exit code ") && text ? text + 2 : p;
-}
-
-static const char *reason_of(mt_end_reason reason, char *why)
+static const char *reason_of(mt_end_reason reason, const char *why)
 {
     switch (reason) {
     case MT_END_TIMEOUT:
@@ -48,14 +36,15 @@ static const char *reason_of(mt_end_reason reason, char *why)
     case MT_END_NODE_LOST:
         return "the machine was restarted";
     default:
-        return core_of(why);
+        return layer_text_reason(why);
     }
 }
 
 void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_reason reason,
-                            char *why)
+                            const char *why)
 {
-    _cleanup_buf_ mt_buf stopped = MT_BUF_INIT(MT_LAYER_WHY_MAX), text = MT_BUF_INIT(64 << 10);
+    _cleanup_buf_ mt_buf stopped = MT_BUF_INIT(MT_LAYER_WHY_MAX);
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_LAYER_WHY_MAX);
     _cleanup_err_ mt_err *err = NULL;
     asked q;
 
@@ -68,10 +57,10 @@ void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_re
         return;
     }
     if (mt_layer_build_stopped(r->layers_fd, digest, &stopped))
-        layers_sentence(&text, q.packages, q.count, mt_buf_str(&stopped));
+        layer_text_sentence(&text, q.packages, q.count, mt_buf_str(&stopped));
     else
-        layers_sentence(&text, q.packages, q.count,
-                        err ? mt_err_sentence(err) : reason_of(reason, why));
+        layer_text_sentence(&text, q.packages, q.count,
+                            err ? mt_err_sentence(err) : reason_of(reason, why));
     mt_layer_build_fail(r->layers_fd, digest, (mt_str){mt_buf_str(&text), text.len});
     mt_log(MT_LOG_WARNING, "packages could not be installed", {"layer", digest},
            {"reason", mt_buf_str(&text)});

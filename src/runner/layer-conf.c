@@ -11,6 +11,7 @@
 // None of it stays in a layer. The host's apt is asked in the host's own mount namespace, by a
 // process for it alone, and may be missing: then the image's sources hold.
 #include "runner/layer-relay.h"
+#include "runner/layer-text.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -144,22 +145,6 @@ static int put_sources(const runner *r, int conf_fd, relay_targets *targets)
     return put(conf_fd, "sources", mt_buf_str(&text), text.len, 0644);
 }
 
-// Options that concern how to reach the sources, less those that name files and programs of the
-// host.
-static bool is_taken(const char *line, size_t len)
-{
-    static const char *const taken[] = {"Acquire::http::", "Acquire::https::", "Acquire::Check-"};
-    static const char *const left[] = {"Detect",  "CaInfo", "CAInfo", "CaPath",
-                                       "SslCert", "SslKey", "CrlFile"};
-    bool found = false;
-
-    for (size_t i = 0; i < MT_ARRAY_SIZE(taken); i++)
-        found |= len > strlen(taken[i]) && strncasecmp(line, taken[i], strlen(taken[i])) == 0;
-    for (size_t i = 0; i < MT_ARRAY_SIZE(left) && found; i++)
-        found = memmem(line, len, left[i], strlen(left[i])) == NULL;
-    return found;
-}
-
 static int put_options(const runner *r, int conf_fd, bool has_ca, relay_targets *targets)
 {
     char *const argv[] = {(char *)"apt-config", (char *)"dump", (char *)"--format",
@@ -168,13 +153,7 @@ static int put_options(const runner *r, int conf_fd, bool has_ca, relay_targets 
 
     if (!r->apt_sources)
         (void)ask_host(r, argv, &text);
-    for (const char *p = mt_buf_str(&text), *end = p + text.len, *eol; p < end; p = eol + 1) {
-        eol = memchr(p, '\n', (size_t)(end - p));
-        if (!eol)
-            break;
-        if (is_taken(p, (size_t)(eol - p)))
-            (void)mt_buf_add(&out, p, (size_t)(eol - p) + 1);
-    }
+    layer_text_options((mt_str){mt_buf_str(&text), text.len}, &out);
     relay_find(targets, mt_buf_str(&out), PROXY_PORT);
     (void)mt_buf_adds(&out, own_options);
     if (has_ca)

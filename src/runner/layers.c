@@ -11,6 +11,7 @@
 //
 // and at most RUNNER_BUILDS_MAX are built at once, as long as somebody waits (layer-queue.c).
 // What waits for its turn is known again after a crash by its request.
+#include "runner/layer-text.h"
 #include "runner/layers-internal.h"
 
 #include "base/clock.h"
@@ -110,28 +111,11 @@ void builds_give_up(runner *r, build *b, const char *why)
 {
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_LAYER_WHY_MAX);
 
-    layers_sentence(&text, (const char *const *)b->packages, b->package_count, why);
+    layer_text_sentence(&text, (const char *const *)b->packages, b->package_count, why);
     mt_layer_build_fail(r->layers_fd, b->digest, (mt_str){mt_buf_str(&text), text.len});
     mt_log(MT_LOG_WARNING, "packages could not be installed", {"layer", b->digest},
            {"reason", mt_buf_str(&text)});
     builds_forget(r, b);
-}
-
-enum { NAMES_SHOWN = 20 };
-
-void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why)
-{
-    if (count == 0)
-        (void)mt_buf_adds(to, "the package lists could not be read");
-    else
-        (void)mt_buf_adds(to, count == 1 ? "the package " : "the packages ");
-    for (uint32_t i = 0; i < MT_MIN(count, (uint32_t)NAMES_SHOWN); i++)
-        (void)mt_buf_addf(to, "%s%s", i ? ", " : "", packages[i]);
-    if (count > NAMES_SHOWN)
-        (void)mt_buf_addf(to, " and %u more", count - NAMES_SHOWN);
-    if (count > 0)
-        (void)mt_buf_adds(to, " could not be installed");
-    (void)mt_buf_addf(to, ": %s", why);
 }
 
 // --- the plan of a build -------------------------------------------------------------------------

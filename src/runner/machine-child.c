@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The child's side of making a machine: the table of its steps, and how they report.
 #include "base/clock.h"
+#include "base/fd.h"
 #include "runner/machine-internal.h"
 
 #include <errno.h>
@@ -71,26 +72,7 @@ int mt_build_say(mt_build *b, const char *fmt, ...)
 
 static void report(const mt_build *b, const mt_machine_message *m, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8))) = {0};
-    struct iovec vec = {(void *)(uintptr_t)m, sizeof(*m)};
-    struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
-    ssize_t n;
-
-    if (count) {
-        struct cmsghdr *c;
-
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-    }
-    do {
-        n = sendmsg(b->report_fd, &msg, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0)
+    if (mt_send_fds(b->report_fd, m, sizeof(*m), fds, count, 0) < 0)
         _exit(1); // the supervisor is gone
 }
 
@@ -149,35 +131,13 @@ static int move_up(int fd)
 
 // --- the builder ---------------------------------------------------------------------------------
 
-// The fds of a packet, whatever else is wrong with it: their number.
-static size_t take_fds(struct msghdr *msg, int *fds, size_t max)
-{
-    size_t count = 0;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        count = MT_MIN((c->cmsg_len - CMSG_LEN(0)) / sizeof(int), max);
-        memcpy(fds, CMSG_DATA(c), count * sizeof(int));
-    }
-    return count;
-}
-
 static bool receive_identity(mt_build *b, mt_identity *id)
 {
-    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))] __attribute__((aligned(8)));
-    struct iovec vec = {id, sizeof(*id)};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    ssize_t n;
+    const size_t most = MT_ARRAY_SIZE(b->vfs_fds);
 
-    do {
-        n = recvmsg(b->report_fd, &msg, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(*id) && take_fds(&msg, b->vfs_fds, MT_ARRAY_SIZE(b->vfs_fds)) ==
-                                            id->mount_count + id->has_secrets;
+    return mt_receive_fds(b->report_fd, id, sizeof(*id), b->vfs_fds, most, 0) ==
+               (ssize_t)sizeof(*id) &&
+           mt_fds_count(b->vfs_fds, most) == id->mount_count + id->has_secrets;
 }
 
 // The control socket above all: its end is the end of mt-init.

@@ -318,25 +318,10 @@ static void fill_identity(mt_identity *id, const mt_plan *plan)
 
 static int send_identity(const mt_machine *m, const mt_identity *id, const int *fds)
 {
-    char control[CMSG_SPACE(sizeof(int) * (MT_PLAN_MOUNTS_MAX + 1))]
-        __attribute__((aligned(8))) = {0};
-    struct iovec vec = {(void *)(uintptr_t)id, sizeof(*id)};
-    struct msghdr msg = {.msg_iov = &vec, .msg_iovlen = 1};
-    size_t bytes = sizeof(int) * (id->mount_count + id->has_secrets);
+    int r = mt_send_fds(m->report_fd, id, sizeof(*id), fds, id->mount_count + id->has_secrets, 0);
 
-    if (bytes) {
-        struct cmsghdr *c;
-
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(bytes);
-        c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(bytes);
-        memcpy(CMSG_DATA(c), fds, bytes);
-    }
     // One that has failed already has said why: that is read as its report.
-    return sendmsg(m->report_fd, &msg, MSG_NOSIGNAL) < 0 && errno != EPIPE ? -errno : 0;
+    return r == -EPIPE ? 0 : r;
 }
 
 int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resources *res,
@@ -366,27 +351,6 @@ int mt_machine_identify(mt_machine *m, const mt_plan *plan, const mt_run_resourc
 }
 
 // --- reports -------------------------------------------------------------------------------------
-
-static ssize_t receive(mt_machine *m, mt_machine_message *ret, int fds[MT_REPORT_FDS])
-{
-    char control[CMSG_SPACE(MT_REPORT_FDS * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec vec = {ret, sizeof(*ret)};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(m->report_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-
-    for (size_t i = 0; i < MT_REPORT_FDS; i++)
-        fds[i] = -1;
-    if (n < 0)
-        return -errno;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len <= CMSG_LEN(MT_REPORT_FDS * sizeof(int)))
-        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-    return n;
-}
 
 // Phases are named by the tables of child and builder, which are this program's own; a name is
 // matched against what is known here, so that no pointer into the message is kept.
@@ -441,9 +405,10 @@ int mt_machine_report(mt_machine *m, mt_err **err)
     int fds[MT_REPORT_FDS];
 
     for (;;) {
-        ssize_t n = receive(m, &msg, fds);
+        ssize_t n =
+            mt_receive_fds(m->report_fd, &msg, sizeof(msg), fds, MT_REPORT_FDS, MSG_DONTWAIT);
 
-        if (n == -EAGAIN || n == -EINTR)
+        if (n == -EAGAIN)
             return m->done;
         // It left without having read what it was told. What it has said is still there.
         if (n == -ECONNRESET)

@@ -239,7 +239,7 @@ const char *gateway_notice(const runner *r); // for the doctor; "": nothing
 // janitor-layer.c: makes of a build that is over a layer, or a reason. why: how the builder's
 // journal says that it ended.
 void janitor_conclude_layer(runner *r, const char *digest, bool built, mt_end_reason reason,
-                            char *why);
+                            const char *why);
 
 // launch.c: forking supervisors, and what they are given.
 void resources_init(mt_run_resources *s);
@@ -310,8 +310,6 @@ void layers_prune(runner *r);
 void layers_on_prune_timer(mt_timer *t, void *data);
 void layers_adopt(runner *r); // at start, with all runs known
 void layers_free(runner *r);
-// "the packages A, B could not be installed: WHY"; without packages, of package lists.
-void layers_sentence(mt_buf *to, const char *const *packages, uint32_t count, const char *why);
 
 // layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
 int layer_conf_write(const runner *r, const mt_run_resources *s);

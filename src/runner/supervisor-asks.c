@@ -17,19 +17,7 @@ enum {
 
 static int send_request(int socket, const mt_init_request *req, const int *fds, size_t count)
 {
-    char control[CMSG_SPACE(sizeof(int) * MT_INIT_FDS_MAX)] __attribute__((aligned(8))) = {0};
-    struct iovec vec = {(void *)(uintptr_t)req, sizeof(*req)};
-    struct msghdr msg = {.msg_iov = &vec,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int) * count);
-    memcpy(CMSG_DATA(c), fds, sizeof(int) * count);
-    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return mt_send_fds(socket, req, sizeof(*req), fds, count, MSG_DONTWAIT);
 }
 
 // --- one that could not be sent ------------------------------------------------------------------

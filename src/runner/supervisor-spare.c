@@ -2,6 +2,7 @@
 // A supervisor that was made ahead: its machine stands but for what is a run's own, and it waits on
 // a socket for a run. It watches both: the end of the socket, or of the machine, is its own end.
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "runner/supervisor-internal.h"
 
@@ -26,48 +27,20 @@ typedef struct handover {
 int mt_supervisor_hand_over(int socket, const void *plan, size_t plan_len,
                             const mt_run_resources *res, uint32_t mount_count)
 {
-    char control[CMSG_SPACE(sizeof(int) * HANDOVER_FDS_MAX)] __attribute__((aligned(8))) = {0};
     int fds[HANDOVER_FDS_MAX] = {res->run_dir_fd, res->listen_fd, mt_journal_fd(res->journal),
                                  res->journal_read_fd};
-    size_t bytes = sizeof(int) * (OWN_FDS + mount_count);
     handover head = {.journal_seq = mt_journal_last_seq(res->journal),
                      .mount_count = mount_count,
                      .plan_len = (uint32_t)plan_len};
-    struct iovec vec[] = {{&head, sizeof(head)}, {(void *)(uintptr_t)plan, plan_len}};
-    struct msghdr msg = {.msg_iov = vec,
-                         .msg_iovlen = 2,
-                         .msg_control = control,
-                         .msg_controllen = CMSG_SPACE(bytes)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    const struct iovec parts[] = {{&head, sizeof(head)}, {(void *)(uintptr_t)plan, plan_len}};
 
     (void)snprintf(head.run_id, sizeof(head.run_id), "%s", res->run_id);
     memcpy(fds + OWN_FDS, res->vfs_fds, sizeof(int) * mount_count);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(bytes);
-    memcpy(CMSG_DATA(c), fds, bytes);
-    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return mt_send_fds_of(socket, parts, MT_ARRAY_SIZE(parts), fds, OWN_FDS + mount_count,
+                          MSG_DONTWAIT);
 }
 
 // --- in the spare --------------------------------------------------------------------------------
-
-static ssize_t receive(int socket, handover *head, void *plan, int fds[HANDOVER_FDS_MAX],
-                       size_t *ret_count)
-{
-    char control[CMSG_SPACE(sizeof(int) * HANDOVER_FDS_MAX)] __attribute__((aligned(8)));
-    struct iovec vec[] = {{head, sizeof(*head)}, {plan, MT_HANDOVER_PLAN_MAX}};
-    struct msghdr msg = {
-        .msg_iov = vec, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-
-    *ret_count = 0;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-        *ret_count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fds, CMSG_DATA(c), *ret_count * sizeof(int));
-    }
-    return n;
-}
 
 // The end of the runner, or what cannot be: nobody knows of this spare.
 MT_NORETURN static void leave(supervisor *s, int status)
@@ -82,17 +55,15 @@ static mt_plan *take_run(supervisor *s, int socket)
     mt_run_resources *res = s->res;
     mt_plan *plan = NULL;
     handover head = {0};
+    const struct iovec parts[] = {{&head, sizeof(head)}, {bytes, sizeof(bytes)}};
     int fds[HANDOVER_FDS_MAX];
-    size_t count;
-    ssize_t n;
-
-    memset(fds, -1, sizeof(fds)); // no fd at all, where none came
-    n = receive(socket, &head, bytes, fds, &count);
+    ssize_t n = mt_receive_fds_of(socket, parts, MT_ARRAY_SIZE(parts), fds, HANDOVER_FDS_MAX, 0);
 
     s->began_us = mt_monotonic_us();
     if (n <= 0)
         leave(s, 0);
-    if (n != (ssize_t)(sizeof(head) + head.plan_len) || count != OWN_FDS + head.mount_count ||
+    if (n != (ssize_t)(sizeof(head) + head.plan_len) ||
+        mt_fds_count(fds, HANDOVER_FDS_MAX) != OWN_FDS + head.mount_count ||
         mt_plan_decode(bytes, head.plan_len, &plan, NULL) < 0 ||
         mt_journal_adopt(fds[2], head.journal_seq, &res->journal, NULL) < 0)
         leave(s, 1);

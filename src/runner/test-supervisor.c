@@ -4,46 +4,12 @@
 #include "base/fd.h"
 #include "base/tap.h"
 #include "runner/machine-internal.h"
-#include "runner/testbed.h"
+#include "runner/testruns.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-
-#define VFS_ID "01932b6c-0000-7000-8000-000000000001"
-
-static bed *the_bed;
-static const char *data_path;
-static const mt_plan_mount MOUNT = {VFS_ID, "data"};
-static const char *const USERS[] = {"sandbox"};
-
-static mt_plan plan_of(const mt_plan_command *commands, uint32_t count, bool auto_terminate)
-{
-    return (mt_plan){
-        .mounts = &MOUNT,
-        .mount_count = 1,
-        .users = USERS,
-        .user_count = 1,
-        .startup = commands,
-        .startup_count = count,
-        .auto_terminate = auto_terminate,
-        .max_duration_ms = 20000,
-        .limits = {.memory_bytes = 256 << 20, .pids = 128, .disk_bytes = 64 << 20},
-    };
-}
-
-// Lines of their own, so that the output stays TAP.
-static void say(const char *text)
-{
-    while (*text) {
-        size_t len = strcspn(text, "\n");
-
-        printf("# %.*s\n", (int)len, text);
-        text += len + (text[len] ? 1 : 0);
-    }
-}
 
 static void run_plan(mt_plan *plan, bed_result *ret)
 {
@@ -56,29 +22,11 @@ static void run_plan(mt_plan *plan, bed_result *ret)
     CHECK(ret->ended && ret->swept);
 }
 
-#define CMD(text, ...) \
-    ((mt_plan_command){.command = (text), .user = "maitento", .wait = true, ##__VA_ARGS__})
-
 static void run_one(mt_plan_command c, bed_result *ret)
 {
     mt_plan plan = plan_of(&c, 1, true);
 
     run_plan(&plan, ret);
-}
-
-// What a command prints to /mnt/data/NAME.
-static const char *output_of(const char *name)
-{
-    static char text[16384];
-    char path[512];
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(sizeof(text) - 1);
-
-    (void)snprintf(path, sizeof(path), "%s/%s", data_path, name);
-    if (mt_read_file(AT_FDCWD, path, &b) < 0)
-        return "(no file)";
-    (void)snprintf(text, sizeof(text), "%s", mt_buf_str(&b));
-    (void)unlink(path);
-    return text;
 }
 
 static const char *shell(const char *user, const char *command)
@@ -392,13 +340,14 @@ static void test_reaping(void)
 static void test_many_at_once(void)
 {
     mt_plan_command list[MT_PLAN_STARTUP_MAX];
-    mt_plan plan = plan_of(list, MT_PLAN_STARTUP_MAX, true);
+    mt_plan plan;
     bed_result r;
 
     for (size_t i = 0; i < MT_PLAN_STARTUP_MAX; i++) {
         list[i] = CMD("echo x >> /mnt/data/many; exit 3");
         list[i].wait = false;
     }
+    plan = plan_of(list, MT_PLAN_STARTUP_MAX, true);
     plan.limits.pids = 1024;
     run_plan(&plan, &r);
     CHECK_INT(r.end.status, MT_RUN_FINISHED);
@@ -434,301 +383,6 @@ static void test_deadline(void)
     run_plan(&plan, &r);
     CHECK_INT(r.end.status, MT_RUN_ERROR);
     CHECK_INT(r.end.reason, MT_END_TIMEOUT);
-}
-
-static void send_terminate(const bed_run *r, const char *by, int times)
-{
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
-    _cleanup_close_ int fd = bed_connect(r);
-
-    for (int i = 0; i < times; i++)
-        (void)mt_put_terminate(&b, i ? "someone else" : by);
-    CHECK(fd >= 0 && mt_write_full(fd, b.data, b.len) == 0);
-}
-
-static void test_terminate(void)
-{
-    bed_result r;
-    bed_run run;
-    mt_plan_command c = CMD("sleep 30");
-    mt_plan plan = plan_of(NULL, 0, false);
-
-    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-    CHECK(bed_wait_record(&run, MT_REC_READY, 5000));
-    send_terminate(&run, "ann", 3);
-    bed_finish(&run, 5000, &r);
-    CHECK_INT(r.end.status, MT_RUN_FINISHED);
-    CHECK_INT(r.end.reason, MT_END_TERMINATED);
-    CHECK_STR(r.by, "ann");
-    CHECK_STR(r.details, "stopped by ann");
-    CHECK_INT(r.ending, 1);
-    plan = plan_of(&c, 1, false);
-    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-    CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
-    send_terminate(&run, "bob", 1);
-    bed_finish(&run, 5000, &r);
-    CHECK_INT(r.end.reason, MT_END_TERMINATED);
-    CHECK_INT(r.startup_reason[0], MT_END_RUN_ENDED);
-    // At any moment of the construction.
-    for (int i = 0; i < 12; i++) {
-        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-        (void)usleep((useconds_t)(i * 700));
-        send_terminate(&run, "eve", 1);
-        bed_finish(&run, 5000, &r);
-        CHECK(r.end.reason == MT_END_TERMINATED && r.end.status == MT_RUN_FINISHED && r.swept);
-    }
-}
-
-static off_t size_of(const char *name)
-{
-    char path[512];
-    struct stat st;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", data_path, name);
-    return stat(path, &st) < 0 ? 0 : st.st_size;
-}
-
-static bool grows(const char *name, int wait_ms)
-{
-    off_t before = size_of(name);
-
-    for (int i = 0; i < wait_ms / 10 && size_of(name) == before; i++)
-        (void)usleep(10000);
-    return size_of(name) > before;
-}
-
-// Whether it stops growing, within less than a hold lasts: v1 freezes a moment after it is asked
-// to.
-static bool stands(const char *name)
-{
-    int64_t end = mt_boottime_ns() + 3000000000;
-
-    while (grows(name, 300))
-        if (mt_boottime_ns() > end)
-            return false;
-    return true;
-}
-
-// Asks for a hold, on a connection that is then the caller's; the answer says what was written.
-static int hold(const bed_run *run)
-{
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(256);
-    char answer[256];
-    mt_usage usage;
-    mt_frame f;
-    int fd = bed_connect(run);
-    ssize_t n;
-
-    (void)mt_put_hold(&b, true);
-    CHECK_INT(send(fd, b.data, b.len, MSG_NOSIGNAL), b.len);
-    n = recv(fd, answer, sizeof(answer), 0);
-    CHECK(n > 0 && mt_frame_parse(answer, (size_t)n, sizeof(answer), &f) == n &&
-          f.type == MT_FRAME_USAGE && mt_get_usage(&f, &usage) == 0);
-    return fd;
-}
-
-// Commands stand still as long as somebody holds them, and a held run ends.
-static void test_hold(void)
-{
-    mt_plan_command c = CMD("while :; do echo x >> /mnt/data/ticks; sleep 0.01; done");
-    mt_plan plan = plan_of(&c, 1, false);
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(256);
-    bed_result r;
-    bed_run run;
-    int fd;
-
-    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-    CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
-    CHECK(grows("ticks", 5000));
-    fd = hold(&run);
-    CHECK(stands("ticks"));
-    mt_close_fd(&fd); // its holder is gone
-    CHECK(grows("ticks", 5000));
-    fd = hold(&run);
-    CHECK(stands("ticks"));
-    CHECK(grows("ticks", 15000)); // nobody is held for ever
-    mt_close_fd(&fd);
-    fd = hold(&run);
-    (void)mt_put_disk_full(&b, "the disk is full");
-    CHECK_INT(send(fd, b.data, b.len, MSG_NOSIGNAL), b.len);
-    bed_finish(&run, 8000, &r);
-    mt_close_fd(&fd);
-    CHECK_INT(r.end.status, MT_RUN_ERROR);
-    CHECK_INT(r.end.reason, MT_END_DISK_FULL);
-    CHECK(r.end.limits_reached & MT_LIMIT_DISK);
-    CHECK_STR(r.details, "the disk is full");
-    CHECK(r.swept);
-    (void)output_of("ticks");
-}
-
-// recv(2) with the descriptor that may come along; *ret_fd keeps the first one.
-static ssize_t receive_with_fd(int fd, void *to, size_t len, int *ret_fd)
-{
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-    struct iovec part = {to, len};
-    struct msghdr m = {.msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = control,
-                       .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
-
-    if (h && h->cmsg_type == SCM_RIGHTS && *ret_fd < 0)
-        memcpy(ret_fd, CMSG_DATA(h), sizeof(int));
-    return n;
-}
-
-// The socket of the sign-in listens, and is the capsule's own.
-static void check_api(const mt_frame *f, int api)
-{
-    int listening = 0;
-    socklen_t len = sizeof(listening);
-    uint32_t base = 0;
-
-    CHECK_INT(mt_get_api(f, &base), 0);
-    CHECK_INT(base, BED_UID_BASE);
-    CHECK_INT(getsockopt(api, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len), 0);
-    CHECK_INT(listening, 1);
-}
-
-// Attaches and reads to the end: every record, in order; and how often the sign-in's socket came.
-static int expect_story(int fd)
-{
-    _cleanup_buf_ mt_buf in = MT_BUF_INIT(1 << 20), out = MT_BUF_INIT(4096);
-    uint64_t last = 0;
-    bool ended = false;
-    int apis = 0;
-    _cleanup_close_ int api = -1;
-
-    (void)mt_put_attach(&out, 0);
-    CHECK(mt_write_full(fd, out.data, out.len) == 0);
-    while (!ended) {
-        mt_frame f;
-        mt_record rec;
-        ssize_t n = mt_frame_parse(mt_buf_str(&in), in.len, MT_FRAME_SUPERVISOR_MAX, &f);
-
-        if (n == 0) {
-            char *p = mt_buf_reserve(&in, 4096);
-
-            n = receive_with_fd(fd, p, 4096, &api);
-            if (!CHECK(n > 0))
-                break;
-            mt_buf_added(&in, (size_t)n);
-            continue;
-        }
-        if (n > 0 && f.type == MT_FRAME_API) {
-            check_api(&f, api);
-            apis++;
-            mt_buf_consume(&in, (size_t)n);
-            continue;
-        }
-        if (!CHECK(n > 0 && f.type == MT_FRAME_RECORD) ||
-            !CHECK(mt_record_decode(f.payload, f.payload_len, &rec) == (ssize_t)f.payload_len))
-            break;
-        CHECK_INT(rec.seq, last + 1);
-        last = rec.seq;
-        ended = rec.type == MT_REC_ENDED;
-        mt_buf_consume(&in, (size_t)n);
-    }
-    return apis;
-}
-
-// Whoever gets in is told the end, however late he comes.
-static void test_late_client(void)
-{
-    mt_plan plan = plan_of(NULL, 0, true);
-    bed_result r;
-    bed_run run;
-    int late = 0;
-
-    for (int i = 0; i < 30; i++) {
-        int fd;
-
-        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-        CHECK(bed_wait_record(&run, i % 2 ? MT_REC_ENDING : MT_REC_ENDED, 10000));
-        fd = bed_connect(&run); // -1: it has gone by now
-        if (fd >= 0) {
-            late++;
-            expect_story(fd);
-            mt_close_fd(&fd);
-        }
-        bed_finish(&run, 8000, &r);
-        CHECK_INT(r.exit_code, 0);
-    }
-    printf("# %d of 30 came in late\n", late);
-}
-
-// One that attaches, terminates and leaves at once, reading nothing, is heard all the same.
-static void test_hasty_client(void)
-{
-    mt_plan plan = plan_of(NULL, 0, false);
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
-    bed_result r;
-    bed_run run;
-
-    (void)mt_put_attach(&b, 0);
-    (void)mt_put_terminate(&b, "ann");
-    for (int i = 0; i < 10; i++) {
-        int fd;
-
-        CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-        CHECK(bed_wait_record(&run, MT_REC_READY, 5000));
-        // Both frames are there before the supervisor looks, and the client has gone by then.
-        (void)kill(run.pid, SIGSTOP);
-        fd = bed_connect(&run);
-        CHECK(mt_write_full(fd, b.data, i % 2 ? 18 : b.len) == 0);
-        if (i % 2) {
-            (void)kill(run.pid, SIGCONT);
-            (void)usleep(2000);
-            (void)kill(run.pid, SIGSTOP);
-            CHECK(mt_write_full(fd, b.data + 18, b.len - 18) == 0);
-        }
-        (void)close(fd);
-        (void)kill(run.pid, SIGCONT);
-        bed_finish(&run, 8000, &r);
-        CHECK_STR(r.by, "ann");
-    }
-}
-
-// A server that attaches gets every record, then what comes, then the end; and, once, the socket of
-// the sign-in.
-static void test_attach(void)
-{
-    mt_plan_command c = CMD("sleep 0.2");
-    mt_plan plan = plan_of(&c, 1, true);
-    bed_result r;
-    bed_run run;
-    int fd;
-
-    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-    CHECK(bed_wait_record(&run, MT_REC_STARTUP_STARTED, 5000));
-    fd = bed_connect(&run);
-    CHECK_INT(expect_story(fd), 1);
-    mt_close_fd(&fd);
-    bed_finish(&run, 2000, &r);
-    CHECK_INT(r.end.status, MT_RUN_FINISHED);
-}
-
-// What is attached and never reads, or says nonsense, holds nothing up.
-static void test_bad_clients(void)
-{
-    mt_plan_command c = CMD("sleep 0.3");
-    mt_plan plan = plan_of(&c, 1, true);
-    bed_result r;
-    bed_run run;
-    int fds[24];
-
-    CHECK_INT(bed_start(the_bed, &plan, false, &run), 0);
-    for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++) {
-        fds[i] = bed_connect(&run);
-        if (fds[i] >= 0 && i % 2)
-            (void)send(fds[i], "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
-                       MSG_NOSIGNAL);
-    }
-    for (size_t i = 0; i < MT_ARRAY_SIZE(fds); i++)
-        mt_close_fd(&fds[i]);
-    bed_finish(&run, 8000, &r);
-    CHECK_INT(r.end.status, MT_RUN_FINISHED);
 }
 
 static void test_supervisor_killed(void)
@@ -959,7 +613,7 @@ static void test_privileges(void)
     CHECK_INT(mt_read_file(AT_FDCWD, path, &text), 0);
     CHECK(strstr(mt_buf_str(&text), "CapEff:\t0000000000000020\nCapBnd:\t0000000000000000\n"));
     CHECK(strstr(mt_buf_str(&text), "NoNewPrivs:\t1\nSeccomp:\t2\n"));
-    send_terminate(&run, "ann", 1);
+    CHECK(send_terminate(&run, "ann", 1));
     bed_finish(&run, 5000, &r);
     CHECK_INT(r.end.reason, MT_END_TERMINATED);
 }
@@ -1074,29 +728,25 @@ static void test_secrets_layer(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_finished,   test_identity,       test_other_user,  test_arguments,
-        test_long_text,  test_many_arguments, test_stdin,       test_failures,
-        test_tail,       test_timeout,        test_memory,      test_pids,
-        test_background, test_reaping,        test_deadline,    test_terminate,
-        test_attach,     test_hasty_client,   test_bad_clients, test_supervisor_killed,
-        test_isolation,  test_network,        test_files,       test_bad_users,
-        test_layers,     test_spoilt_files,   test_late_output, test_privileges,
-        test_tmpfs,      test_killed_init,    test_late_client, test_many_at_once,
-        test_hold,       test_secret_files,   test_secrets,     test_secrets_layer,
+        test_finished,   test_identity,       test_other_user,   test_arguments,
+        test_long_text,  test_many_arguments, test_stdin,        test_failures,
+        test_tail,       test_timeout,        test_memory,       test_pids,
+        test_background, test_reaping,        test_deadline,     test_supervisor_killed,
+        test_isolation,  test_network,        test_files,        test_bad_users,
+        test_layers,     test_spoilt_files,   test_late_output,  test_privileges,
+        test_tmpfs,      test_killed_init,    test_many_at_once, test_secret_files,
+        test_secrets,    test_secrets_layer,
     };
     const char *why;
 
-    the_bed = bed_new(argc > 1 ? argv[1] : "mt-init", &why);
-    if (!the_bed) {
+    if (!runs_begin(argc, argv, &why)) {
         SKIP(why);
         return TAP_DONE();
     }
-    data_path = strdup(bed_vfs_make(the_bed, VFS_ID));
     for (size_t i = 0; i < MT_ARRAY_SIZE(tests); i++) {
         if (argc < 3 || (size_t)atoi(argv[2]) == i)
             tests[i]();
     }
-    bed_free(the_bed);
-    free((void *)(uintptr_t)data_path);
+    runs_end();
     return TAP_DONE();
 }

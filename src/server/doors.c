@@ -7,9 +7,7 @@
 
 enum {
     BUCKETS = 1024,
-    CONNECTIONS = 2048,      // of all runs
-    CONNECTIONS_OF_RUN = 32, // and of one
-    COLLECT_TOTAL = 128 << 20,
+    CONNECTIONS_OF_RUN = 32, // at most; fewer when not many are left (http/server.h)
     ANSWERS_TOTAL = 128 << 20,
 };
 
@@ -40,10 +38,10 @@ static door **find(mt_doors *doors, const char *run_id)
 
 int mt_doors_new(mt_loop *loop, const mt_http_handler *handler, mt_doors **ret, mt_err **err)
 {
-    const mt_http_limits limits = {.connections = CONNECTIONS,
+    const mt_http_limits limits = {.connections = MT_DOORS_CONNECTIONS,
                                    .connections_per_peer = CONNECTIONS_OF_RUN,
                                    .collect_max = MT_BODY_LARGE,
-                                   .collect_total = COLLECT_TOTAL,
+                                   .collect_total = MT_DOORS_BODIES,
                                    .answers_total = ANSWERS_TOTAL};
     mt_doors *doors = calloc(1, sizeof(*doors));
 

@@ -9,6 +9,9 @@
 
 typedef struct mt_doors mt_doors;
 
+// Of all runs together: connections, and bytes of bodies that are collected.
+enum { MT_DOORS_CONNECTIONS = 2048, MT_DOORS_BODIES = 128 << 20 };
+
 // handler: the same as of the host's doors.
 int mt_doors_new(mt_loop *loop, const mt_http_handler *handler, mt_doors **ret, mt_err **err);
 void mt_doors_free(mt_doors *doors); // accepts NULL

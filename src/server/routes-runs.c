@@ -348,11 +348,11 @@ static int store_and_start(mt_request *req, const start *s, mt_run *run, mt_err 
         mt_run_plan(api->store, &planned, &api->limits, arena, &plan, err) < 0)
         return -1;
     plan.limits = limits;
-    r = mt_runs_reserve(api->runs, &limits, err);
+    r = mt_runs_reserve(api->runs, &req->user, &limits, err);
     if (r == 0) {
         r = mt_runs_start(api->runs, &plan, &record, run, &started, err);
         if (!started)
-            mt_runs_release(api->runs, &limits);
+            mt_runs_release(api->runs, req->user.id, &limits);
     }
     mt_plan_forget(&plan);
     return r;

@@ -22,6 +22,8 @@ static int take(mt_request *req, mt_shell_request *what, const char *user, mt_er
     (void)snprintf(what->run_id, sizeof(what->run_id), "%s", run.id);
     (void)snprintf(what->id, sizeof(what->id), "%.*s", (int)MT_MIN(id.len, (size_t)MT_ID_LEN),
                    id.data);
+    (void)snprintf(what->owner, sizeof(what->owner), "%s", req->user.id);
+    (void)snprintf(what->owner_name, sizeof(what->owner_name), "%s", req->user.name);
     (void)snprintf(what->user, sizeof(what->user), "%s", user ? user : "");
     req->taker = mt_shell_taker(req->api, what);
     return req->taker ? 0 : mt_fail_oom(err);

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "core/runs.h"
+#include "server/callers.h"
 #include "server/follow.h"
 #include "server/router.h"
 
@@ -13,6 +14,11 @@
 
 // VALUES_MAX: of one body. A value that takes two bytes there takes some eighty here.
 enum { VALUES_MAX = 256 << 10 };
+enum { CONNECTIONS = 4096, BODIES = 256 << 20 }; // of the host's doors
+// What one user may have under way of what there is; fewer requests than connections of one
+// address.
+static const mt_callers_limits HOST_SHARES = {CONNECTIONS, 512, BODIES, 96 << 20};
+static const mt_callers_limits RUN_SHARES = {MT_DOORS_CONNECTIONS, 512, MT_DOORS_BODIES, 48 << 20};
 enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
 enum { SYNC_MS = 2000 }; // for the disk, before an end is told of that it may not have
 
@@ -22,6 +28,8 @@ typedef struct job {
     mt_http_server *web;     // whose exchange it is
     uint64_t exchange;
     mt_http_request *http; // a reference
+    mt_callers *callers;   // at these doors
+    mt_caller_stay stay;   // among them, once it is known whose it is
     mt_door door;          // a copy: that of a run goes with the run
     mt_http_peer peer;
     const mt_route *route;
@@ -50,7 +58,8 @@ struct mt_server {
     mt_api *api;
     mt_http_server *http;
     mt_doors *doors;
-    unsigned to_stop; // of the two that have not
+    mt_callers *callers, *run_callers; // by the host's doors, and by those of runs
+    unsigned to_stop;                  // of the two that have not
     void (*stopped)(void *data);
     void *stopped_data;
     job *jobs;
@@ -226,6 +235,7 @@ static void job_free(job *j)
         j->next->prev = j->prev;
     stop_waiting(j);
     mt_follow_free(j->follow);
+    mt_callers_leave(&j->stay);
     if (j->req.taker)
         j->req.taker->ops->free(j->req.taker);
     if (j->req.upload_abort)
@@ -255,14 +265,21 @@ static int run_handler(job *j)
 
 static void on_worked(void *data);
 
+static int sign_in(job *j)
+{
+    if (mt_auth_user(&j->door, j->http, &j->peer, &j->req, &j->err) < 0 ||
+        mt_callers_enter(j->callers, &j->req.user, &j->stay, &j->err) < 0)
+        return -1;
+    j->signed_in = true;
+    return 0;
+}
+
 static void round_of(job *j)
 {
     int r = 0;
 
-    if (!j->signed_in && !(j->route->flags & MT_ROUTE_OPEN)) {
-        r = mt_auth_user(&j->door, j->http, &j->peer, &j->req, &j->err);
-        j->signed_in = r == 0;
-    }
+    if (!j->signed_in && !(j->route->flags & MT_ROUTE_OPEN))
+        r = sign_in(j);
     if (r == 0 && j->admit)
         r = j->route->begin ? j->route->begin(&j->req, &j->reply, &j->err) : 0;
     else if (r == 0)
@@ -654,6 +671,7 @@ static job *job_new(mt_http_x *x, mt_server *server)
     j->exchange = mt_http_id(x);
     j->http = mt_http_request_ref(mt_http_req(x));
     j->door = *(const mt_door *)mt_http_tag(x);
+    j->callers = j->web == server->http ? server->callers : server->run_callers;
     j->peer = *mt_http_peer_of(x);
     j->req.api = server->api;
     j->req.upload_fd = -1;
@@ -691,6 +709,17 @@ static void on_head(mt_http_x *x, void *data)
     submit(j);
 }
 
+static bool on_collect(mt_http_x *x, size_t len, void *data)
+{
+    job *j = mt_http_data(x);
+    _cleanup_err_ mt_err *err = NULL;
+
+    if (!j || mt_callers_body(&j->stay, len, &err) == 0)
+        return true;
+    answer_error(x, err, NULL);
+    return false;
+}
+
 static void on_request(mt_http_x *x, void *data)
 {
     job *j = mt_http_data(x);
@@ -719,27 +748,30 @@ static void on_end(mt_http_x *x, void *data)
 int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
 {
     mt_server *server = calloc(1, sizeof(*server));
-    mt_http_limits limits = {.collect_max = MT_BODY_LARGE};
-    mt_http_handler handler = {
-        .on_head = on_head, .on_request = on_request, .on_end = on_end, .data = server};
+    const mt_http_limits limits = {
+        .connections = CONNECTIONS, .collect_max = MT_BODY_LARGE, .collect_total = BODIES};
+    const mt_http_handler handler = {.on_head = on_head,
+                                     .on_collect = on_collect,
+                                     .on_request = on_request,
+                                     .on_end = on_end,
+                                     .data = server};
 
     if (!server)
         return mt_fail_oom(err);
     server->loop = loop;
     server->api = api;
+    server->callers = mt_callers_new(&HOST_SHARES);
+    server->run_callers = mt_callers_new(&RUN_SHARES);
     server->http = mt_http_server_new(loop, &limits, &handler);
-    if (!server->http) {
-        free(server);
-        return mt_fail_oom(err);
+    if (!server->callers || !server->run_callers || !server->http)
+        (void)mt_fail_oom(err);
+    else if (mt_doors_new(loop, &handler, &server->doors, err) == 0) {
+        api->server = server;
+        *ret = server;
+        return 0;
     }
-    if (mt_doors_new(loop, &handler, &server->doors, err) < 0) {
-        mt_http_server_free(server->http);
-        free(server);
-        return -1;
-    }
-    api->server = server;
-    *ret = server;
-    return 0;
+    mt_server_free(server);
+    return -1;
 }
 
 int mt_server_start(mt_server *server, size_t workers, mt_err **err)
@@ -756,6 +788,8 @@ void mt_server_free(mt_server *server)
     mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
+    mt_callers_free(server->callers);
+    mt_callers_free(server->run_callers);
     free(server);
 }
 

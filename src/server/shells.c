@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/share.h"
 #include "core/run-sessions.h"
 #include "http/server.h"
 
@@ -14,6 +15,7 @@
 
 enum {
     SHELLS_MAX = 1024, // of the server, those that have ended among them
+    SHELLS_EACH = 256, // and of one user of the API (base/share.h)
     GRACE_MS = 15000,  // without a reader
     KEPT_MS = 300000,  // what became of one that has ended can be asked for
     AHEAD = 256 << 10, // bytes that wait for the reader, or for the terminal
@@ -27,6 +29,7 @@ typedef struct shell {
     struct shell *next;
     mt_shells *of;
     char id[MT_ID_TEXT], run_id[MT_ID_TEXT];
+    char owner[MT_ID_TEXT]; // the user of the API who made it
     char user[33], term[MT_SESSION_TERM_MAX + 1];
     uint16_t columns, rows;
     mt_session *session; // NULL once it has ended
@@ -228,19 +231,50 @@ static void on_timer(mt_timer *timer, void *data)
         ended(s, ABANDONED, MT_E_CONFLICT, "nobody read what it shows for 15 seconds");
 }
 
-// What is kept of those that have ended makes room for a new one, the oldest first.
-static bool make_room(mt_shells *shells)
+// The one that ended first: of that user, or (NULL) of anybody.
+static shell *oldest_end(const mt_shells *shells, const char *owner)
 {
     shell *oldest = NULL;
 
-    if (shells->count < SHELLS_MAX)
-        return true;
     for (shell *s = shells->list; s; s = s->next)
-        if (s->end) // new ones are put first
+        if (s->end && (!owner || mt_streq(s->owner, owner))) // new ones are put first
             oldest = s;
-    if (oldest)
-        shell_free(oldest);
-    return oldest != NULL;
+    return oldest;
+}
+
+static unsigned count_of(const mt_shells *shells, const char *owner)
+{
+    unsigned n = 0;
+
+    for (const shell *s = shells->list; s; s = s->next)
+        n += mt_streq(s->owner, owner);
+    return n;
+}
+
+// What is kept of those that have ended makes room for a new one: the user's own where it is the
+// user who has too many.
+static int make_room(mt_shells *shells, const mt_shell_request *what, mt_err **err)
+{
+    unsigned has = count_of(shells, what->owner);
+    shell *ended = NULL;
+
+    if (has >= mt_share(SHELLS_EACH, SHELLS_MAX, shells->count)) {
+        ended = oldest_end(shells, what->owner);
+        if (!ended)
+            return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                           "user '%s' has %u shells open, which is the share of one user now that "
+                           "the server has %u of at most %d: close some",
+                           what->owner_name, has, shells->count, SHELLS_MAX);
+    } else if (shells->count >= SHELLS_MAX) {
+        ended = oldest_end(shells, NULL);
+        if (!ended)
+            return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                           "%d shells of all users are open, which is the most of this server",
+                           SHELLS_MAX);
+    }
+    if (ended)
+        shell_free(ended);
+    return 0;
 }
 
 // ---- the session ----
@@ -323,11 +357,8 @@ static shell *shell_new(request *q, mt_err **err)
     mt_shells *shells = q->api->shells;
     shell *s;
 
-    if (!make_room(shells)) {
-        (void)mt_fail(err, MT_E_CAPACITY_EXCEEDED, "%d shells are open, which is the most",
-                      SHELLS_MAX);
+    if (make_room(shells, &q->what, err) < 0)
         return NULL;
-    }
     s = calloc(1, sizeof(*s));
     if (!s) {
         (void)mt_fail_oom(err);
@@ -337,6 +368,7 @@ static shell *shell_new(request *q, mt_err **err)
         .of = shells, .columns = q->what.columns, .rows = q->what.rows, .created_us = mt_now_us()};
     mt_id_new(s->id);
     memcpy(s->run_id, q->what.run_id, sizeof(s->run_id));
+    memcpy(s->owner, q->what.owner, sizeof(s->owner));
     memcpy(s->user, q->what.user, sizeof(s->user));
     memcpy(s->term, q->what.term, sizeof(s->term));
     s->next = shells->list;

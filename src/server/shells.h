@@ -24,9 +24,10 @@ typedef enum mt_shell_kind {
 typedef struct mt_shell_request {
     mt_shell_kind kind;
     char run_id[MT_ID_TEXT];
-    char id[MT_ID_TEXT];                          // of the shell, but to make one and to list them
-    char user[33], term[MT_SESSION_TERM_MAX + 1]; // to make one
-    uint16_t columns, rows;                       // to make or resize one
+    char id[MT_ID_TEXT]; // of the shell, but to make one and to list them
+    char owner[MT_ID_TEXT], owner_name[MT_STORE_NAME]; // who asks
+    char user[33], term[MT_SESSION_TERM_MAX + 1];      // to make one
+    uint16_t columns, rows;                            // to make or resize one
 } mt_shell_request;
 
 // What does it, on the loop. Any thread; NULL when out of memory.

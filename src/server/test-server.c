@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/tap.h"
+#include "server/callers.h"
 #include "server/config.h"
 #include "server/pool.h"
 #include "server/router.h"
@@ -202,6 +203,48 @@ static void test_pool_is_fair(bool runs)
     mt_pool_free(pool);
 }
 
+static mt_user user_of(const char *name)
+{
+    mt_user u = {0};
+
+    (void)snprintf(u.id, sizeof(u.id), "id-of-%s", name);
+    (void)snprintf(u.name, sizeof(u.name), "%s", name);
+    return u;
+}
+
+static void test_callers(void)
+{
+    const mt_callers_limits limits = {40, 10, 4000, 1000};
+    const mt_user ann = user_of("ann"), bob = user_of("bob");
+    mt_callers *callers = mt_callers_new(&limits);
+    mt_caller_stay anns[11] = {0}, bobs = {0}, none = {0};
+    _cleanup_err_ mt_err *err = NULL, *body = NULL;
+
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(mt_callers_enter(callers, &ann, &anns[i], NULL), 0);
+    CHECK(mt_callers_enter(callers, &ann, &anns[10], &err) < 0);
+    CHECK_INT(mt_err_code(err), MT_E_RATE_LIMITED);
+    CHECK(mt_starts_with(mt_err_sentence(err), "user 'ann' has 10 requests under way"));
+    CHECK_INT(mt_callers_enter(callers, &bob, &bobs, NULL), 0);
+    mt_callers_leave(&anns[10]); // did not enter
+    mt_callers_leave(&anns[9]);
+    CHECK_INT(mt_callers_enter(callers, &ann, &anns[9], NULL), 0);
+
+    CHECK_INT(mt_callers_body(&none, 1 << 20, NULL), 0);
+    CHECK_INT(mt_callers_body(&anns[0], 600, NULL), 0);
+    CHECK_INT(mt_callers_body(&anns[1], 400, NULL), 0);
+    CHECK(mt_callers_body(&anns[2], 1, &body) < 0);
+    CHECK_INT(mt_err_code(body), MT_E_RATE_LIMITED);
+    CHECK(strstr(mt_err_sentence(body), "user 'ann'") != NULL);
+    CHECK_INT(mt_callers_body(&bobs, 1000, NULL), 0);
+    mt_callers_leave(&anns[1]);
+    CHECK_INT(mt_callers_body(&anns[2], 100, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        mt_callers_leave(&anns[i]);
+    mt_callers_leave(&bobs);
+    mt_callers_free(callers);
+}
+
 int main(void)
 {
     test_router();
@@ -210,5 +253,6 @@ int main(void)
     test_pool();
     test_pool_is_fair(false);
     test_pool_is_fair(true);
+    test_callers();
     return TAP_DONE();
 }

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/id.h"
+#include "vfs/vfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@ static void refuse_special(const struct stat *st)
     if (S_ISDIR(st->st_mode))
         fail(MT_SESSION_IS_FOLDER, 0);
     if (!S_ISREG(st->st_mode))
-        fail(MT_SESSION_NOT_REGULAR, file_type(st->st_mode));
+        fail(MT_SESSION_NOT_REGULAR, (uint8_t)mt_vfs_type_of(st->st_mode));
 }
 
 // Looked at before it is opened, as opening alone wakes who waits at a pipe; O_NONBLOCK and the

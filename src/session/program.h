@@ -28,7 +28,6 @@ MT_NORETURN void fail_errno(int e); // of the first path
 MT_NORETURN void read_file(const char *path);
 MT_NORETURN void write_file(const char *path);
 // tree.c
-uint8_t file_type(mode_t mode); // as vfs/vfs.h has them
 void say_entry_of(const char *path, const struct stat *st, const char *target);
 MT_NORETURN void stat_path(const char *path);
 MT_NORETURN void list_folder(const char *path, const mt_session_request *r);

@@ -2,6 +2,7 @@
 // Names: looking at them, making, moving and deleting them.
 #include "session/program.h"
 
+#include "base/clock.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -17,43 +18,18 @@ void say_end(bool flag)
     _exit(0);
 }
 
-static int64_t ns_of(struct timespec t)
-{
-    const int64_t most = INT64_MAX / 1000000000 - 1;
-
-    return MT_MIN(MT_MAX((int64_t)t.tv_sec, -most), most) * 1000000000 + t.tv_nsec;
-}
-
-uint8_t file_type(mode_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return MT_VFS_FILE;
-    case S_IFDIR:
-        return MT_VFS_FOLDER;
-    case S_IFLNK:
-        return MT_VFS_LINK;
-    case S_IFIFO:
-        return MT_VFS_FIFO;
-    case S_IFSOCK:
-        return MT_VFS_SOCKET;
-    default:
-        return MT_VFS_DEVICE;
-    }
-}
-
 void say_entry_of(const char *path, const struct stat *st, const char *target)
 {
     const mt_session_entry e = {
         .path = mt_str_of(path),
         .target = mt_str_of(target ? target : ""),
         .is_link = target,
-        .type = file_type(st->st_mode),
+        .type = (uint8_t)mt_vfs_type_of(st->st_mode),
         .mode = st->st_mode & 07777,
         .size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
         .inode = st->st_ino,
-        .modified_ns = ns_of(st->st_mtim),
-        .changed_ns = ns_of(st->st_ctim),
+        .modified_ns = mt_timespec_ns(st->st_mtim),
+        .changed_ns = mt_timespec_ns(st->st_ctim),
     };
     mt_buf b = MT_BUF_INIT(MT_SESSION_FRAME_MAX);
 

@@ -18,7 +18,7 @@ const char *mt_vfs_type_name(mt_vfs_type type)
     return TYPE_NAMES[type];
 }
 
-mt_vfs_type vfs_type_of(mode_t mode)
+mt_vfs_type mt_vfs_type_of(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case S_IFREG:
@@ -36,27 +36,18 @@ mt_vfs_type vfs_type_of(mode_t mode)
     }
 }
 
-static int64_t ns_of(struct timespec t)
-{
-    // A capsule can set any time it likes: seconds that do not fit are cut, not wrapped.
-    const int64_t most = INT64_MAX / 1000000000 - 1;
-    int64_t seconds = MT_MIN(MT_MAX((int64_t)t.tv_sec, -most), most);
-
-    return seconds * 1000000000 + t.tv_nsec;
-}
-
 bool vfs_fill(mt_arena *arena, mt_vfs_entry *entry, const char *full_path, const struct stat *st,
               const char *target)
 {
     mt_vfs_entry e = {
         .path = mt_arena_strdup(arena, full_path),
         .target = target ? mt_arena_strdup(arena, target) : NULL,
-        .type = vfs_type_of(st->st_mode),
+        .type = mt_vfs_type_of(st->st_mode),
         .size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
         .mode = st->st_mode & 07777,
-        .modified_us = ns_of(st->st_mtim) / 1000,
-        .modified_ns_ = ns_of(st->st_mtim),
-        .changed_ns_ = ns_of(st->st_ctim),
+        .modified_us = mt_timespec_ns(st->st_mtim) / 1000,
+        .modified_ns_ = mt_timespec_ns(st->st_mtim),
+        .changed_ns_ = mt_timespec_ns(st->st_ctim),
         .inode_ = st->st_ino,
     };
 
@@ -124,7 +115,7 @@ static int fail_type(mode_t mode, const mt_vfs_path *path, mt_err **err)
                              "what it points to",
                              shown);
     return mt_fail_field(err, MT_E_NOT_REGULAR_FILE, "path", "'%s' is not a regular file (%s)",
-                         shown, TYPE_NAMES[vfs_type_of(mode)]);
+                         shown, TYPE_NAMES[mt_vfs_type_of(mode)]);
 }
 
 static int fail_open(const mt_vfs *vfs, int e, const mt_vfs_path *path, mt_err **err)

@@ -49,7 +49,6 @@ enum { VFS_SHOWN_TEXT = 800 };
 const char *vfs_shown(const char *path, char out[VFS_SHOWN_TEXT]);
 #define VFS_SHOWN(path) vfs_shown((path), (char[VFS_SHOWN_TEXT]){0})
 
-mt_vfs_type vfs_type_of(mode_t mode);
 // Fills an entry; full_path and target are copied into the arena. False when out of memory.
 bool vfs_fill(mt_arena *arena, mt_vfs_entry *entry, const char *full_path, const struct stat *st,
               const char *target);

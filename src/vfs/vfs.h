@@ -103,6 +103,7 @@ typedef enum mt_vfs_type {
     MT_VFS_SOCKET,
     MT_VFS_DEVICE,
 } mt_vfs_type;
+mt_vfs_type mt_vfs_type_of(mode_t mode);
 const char *mt_vfs_type_name(mt_vfs_type type); // "file" "folder" "link" "fifo" "socket" "device"
 
 typedef struct mt_vfs_entry {

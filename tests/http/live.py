@@ -44,16 +44,17 @@ class Server:
         self.p.stdout.close()
         assert status == 0, f"the server ended with {status}"
 
-    def connect(self, port=None, rcvbuf=None):
+    def connect(self, port=None, rcvbuf=None, source="127.0.0.1"):
         s = socket.socket()
+        s.bind((source, 0))
         if rcvbuf:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         s.settimeout(WAIT)
         s.connect(("127.0.0.1", port or self.port))
         return s
 
-    def ask(self, path, method="GET", body=b"", headers=""):
-        with self.connect() as s:
+    def ask(self, path, method="GET", body=b"", headers="", source="127.0.0.1"):
+        with self.connect(source=source) as s:
             n = f"Content-Length: {len(body)}\r\n" if body else ""
             s.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\n{n}{headers}\r\n".encode() + body)
             return Answer(s, method)
@@ -444,6 +445,34 @@ def test_answers_total():
             s.close()
 
 
+def test_shares_of_answers():
+    """Who holds most gives way, however long another has waited for his."""
+    if os.geteuid() != 0:
+        print("# skipped: needs root, to come as another user")
+        return
+    with tempfile.TemporaryDirectory() as d, Server("--answers-total", "2500000", "--unix", d + "/s") as sv:
+        os.chmod(d, 0o755)
+        os.chmod(d + "/s", 0o666)
+
+        def hold(uid):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(WAIT)
+            os.seteuid(uid)
+            try:
+                s.connect(d + "/s")
+            finally:
+                os.seteuid(0)
+            s.sendall(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n" + b"x" * 900000)
+            assert s.recv(1) == b"H"
+            return s
+        first = hold(65534)
+        greedy = [hold(0) for _ in range(6)]
+        assert [cut(s) for s in greedy] == [True] * 5 + [False]
+        assert not cut(first)
+        for s in [first, *greedy]:
+            s.close()
+
+
 def cut(s):
     """Whether an answer of 900,000 bytes ends early."""
     got = 1
@@ -528,6 +557,31 @@ def test_limits_on_connections():
         idle[9].sendall(b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
         assert Answer(idle[9]).status == 200
         for s in idle:
+            s.close()
+
+
+def test_shares_of_connections():
+    """Peers that take all they may: each gets less the fewer are left, and who comes last gets in."""
+    with Server("--connections", "40", "--per-peer", "10") as sv:
+        held, most = [], []
+        for peer in range(2, 8):  # four would have had everything
+            address, got = f"127.0.0.{peer}", 0
+            while True:
+                s = sv.connect(source=address)
+                held.append(s)
+                s.sendall(b"GET /park HTTP/1.1\r\nHost: a\r\n\r\n")
+                heads = sv.ask("/stats", source="127.0.1.1")  # accepted after it, and so is told of it
+                assert heads.status == 200
+                if select.select([s], [], [], 0)[0]:
+                    break
+                got += 1
+            a = Answer(s)
+            assert a.status == 503 and a.problem()["code"] == "unavailable", a.raw
+            assert "from this peer" in a.problem()["detail"]
+            most.append(got)
+        assert most[0] == 10 and most == sorted(most, reverse=True) and 1 <= most[-1] < 5, most
+        assert sv.ask("/hello").status == 200
+        for s in held:
             s.close()
 
 

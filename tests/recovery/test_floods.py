@@ -1,6 +1,9 @@
 """Commands that print for ever, and many that watch them: memory and disk stay bounded, others go on."""
+import json
 import os
 import re
+import resource
+import select
 import socket
 import threading
 import time
@@ -155,3 +158,62 @@ def test_slow_and_half_closed_viewers(own):
     wait_for(lambda: sockets() <= open_before, f"the server has its {open_before} sockets again", 90)
     for r in (run, other):
         own.terminate({"id": r})
+
+
+def ask(api, path, key):
+    """A request that goes on; its connection."""
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(60)
+    s.connect(api.server.socket)
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+    return s
+
+
+def answer(s):
+    reader = s.makefile("rb")
+    status = int(reader.readline().split()[1])
+    headers = {}
+    while line := reader.readline().strip():
+        name, value = line.decode().split(": ", 1)
+        headers[name.lower()] = value
+    return status, headers, json.loads(reader.read(int(headers["content-length"])))
+
+
+def test_a_user_who_waits_for_much_holds_up_no_one(own):
+    """Each user has a share of the requests under way, whatever addresses and keys they come with."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    keys = {}
+    for name in ("greedy", "modest"):
+        own.call("POST", "/v1/users", {"name": name})
+        own.call("PUT", f"/v1/namespaces/{own.ns}/members/{name}", None, 204)
+        keys[name] = [own.call("POST", "/v1/keys", {"name": k, "user": name})["key"] for k in ("one", "two")]
+    run = start(own)
+    path, waiting, refused = f"/v1/capsule-runs/{run}?wait=60", [], []
+    for i in range(600):
+        waiting.append(ask(own, path, keys["greedy"][i % 2]))
+    until = time.monotonic() + 60
+    while len(refused) < 600 - 512:
+        assert time.monotonic() < until, len(refused)
+        for s in select.select(waiting, [], [], 1)[0]:
+            waiting.remove(s)
+            refused.append(answer(s))
+            s.close()
+    assert len(waiting) == 512
+    for status, headers, problem in refused:
+        assert (status, problem["code"], headers["retry-after"]) == (429, "rateLimited", "1"), problem
+        assert problem["detail"].startswith("user 'greedy' has 512 requests under way"), problem
+    with ask(own, f"/v1/capsule-runs/{run}", keys["modest"][0]) as s:
+        assert answer(s)[0] == 200
+    late = ask(own, path, keys["modest"][0])
+    waiting.pop().close()
+    wait_for(lambda: look(own, run, keys["greedy"][0]) == 200, "one who leaves makes room", 30)
+    own.terminate({"id": run})
+    for s in [late, *waiting]:
+        status, _, ended = answer(s)
+        assert (status, ended["status"]) == (200, "Finished")
+        s.close()
+
+
+def look(api, run, key):
+    with ask(api, f"/v1/capsule-runs/{run}", key) as s:
+        return answer(s)[0]
