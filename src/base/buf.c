@@ -122,6 +122,15 @@ void mt_buf_clear(mt_buf *b)
         b->data[0] = '\0';
 }
 
+void mt_buf_settle(mt_buf *b)
+{
+    if (b->len > 0)
+        return;
+    free(b->data);
+    b->data = NULL;
+    b->cap_ = 0;
+}
+
 void mt_buf_consume(mt_buf *b, size_t len)
 {
     size_t before = b->len;

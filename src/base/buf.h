@@ -44,6 +44,8 @@ void *mt_buf_reserve(mt_buf *b, size_t len);
 void mt_buf_added(mt_buf *b, size_t len);
 
 void mt_buf_clear(mt_buf *b);               // len 0, memory and `failed` reset kept for reuse
+void mt_buf_settle(mt_buf *b);              // frees the memory of one that is empty; of a secret
+                                            // one only what it held was overwritten
 void mt_buf_consume(mt_buf *b, size_t len); // drops len bytes from the front
 const char *mt_buf_str(const mt_buf *b);    // "" when empty
 char *mt_buf_take(mt_buf *b);               // the malloc'd content, NULL when failed; b is empty

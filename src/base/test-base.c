@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/pages.h"
 #include "base/sha256.h"
 #include "base/share.h"
 #include "base/tap.h"
@@ -504,6 +505,64 @@ static void test_share(void)
     CHECK_INT(mt_share(1ull << 40, 1ull << 62, 1ull << 61) >> 39, 1); // without overflow
 }
 
+static void test_settled_buf(void)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(10);
+
+    (void)mt_buf_adds(&b, "abc");
+    mt_buf_settle(&b);
+    CHECK_STR(mt_buf_str(&b), "abc");
+    mt_buf_clear(&b);
+    mt_buf_settle(&b);
+    CHECK(b.data == NULL);
+    CHECK_INT(mt_buf_adds(&b, "0123456789"), 0);
+    CHECK_INT(mt_buf_addc(&b, 'x'), -EMSGSIZE); // its maximum is what it was
+}
+
+static void test_pages(void)
+{
+    enum { PAGE = 4096 };
+    static _Alignas(4096) char area[4 * PAGE];
+
+    memset(area, 'x', sizeof(area));
+    mt_pages_drop(area + 1, sizeof(area) - 2);
+    CHECK_INT(area[0], 'x');
+    CHECK_INT(area[PAGE - 1], 'x');
+    CHECK_INT(area[PAGE], 0);
+    CHECK_INT(area[3 * PAGE - 1], 0);
+    CHECK_INT(area[3 * PAGE], 'x');
+    mt_pages_drop(area + 1, 10); // no whole page
+    CHECK_INT(area[1], 'x');
+}
+
+static uintptr_t left_at;
+
+__attribute__((noinline)) static void leave_on_stack(void)
+{
+    volatile char bytes[64 << 10];
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = 'x';
+    left_at = (uintptr_t)&bytes[sizeof(bytes) / 4];
+}
+
+__attribute__((noinline, no_sanitize("address"))) static char what_was_left(void)
+{
+    return *(volatile char *)left_at;
+}
+
+static void test_dropped_stack(void)
+{
+    char mine[8192];
+
+    memset(mine, 'm', sizeof(mine));
+    leave_on_stack();
+    CHECK_INT(what_was_left(), 'x');
+    mt_pages_drop_stack();
+    CHECK_INT(what_was_left(), 0);
+    CHECK(mine[0] == 'm' && memcmp(mine, mine + 1, sizeof(mine) - 1) == 0);
+}
+
 int main(void)
 {
     test_pass_fds();
@@ -525,5 +584,9 @@ int main(void)
     test_aside();
     test_aside_lingering();
     test_share();
+    test_settled_buf();
+    test_pages();
+    test_dropped_stack();
+    mt_pages_drop_heap();
     return TAP_DONE();
 }

@@ -94,6 +94,14 @@ void mt_journal_reader_free(mt_journal_reader *r)
     free(r);
 }
 
+void mt_journal_reader_settle(mt_journal_reader *r)
+{
+    mt_buf_consume(&r->buf, r->pos);
+    r->at += (off_t)r->pos;
+    r->pos = 0;
+    mt_buf_settle(&r->buf);
+}
+
 // Reads on from the end of what is there. 1 with more bytes, 0 at the end of the file.
 static int fill(mt_journal_reader *r, mt_err **err)
 {

@@ -214,6 +214,8 @@ typedef struct mt_journal_reader mt_journal_reader;
 int mt_journal_reader_new(int fd, mt_journal_reader **ret, mt_err **err);
 void mt_journal_reader_free(mt_journal_reader *r); // accepts NULL
 MT_DEFINE_CLEANUP(mt_journal_reader_free, mt_journal_reader *)
+// Frees its memory where it has read all that there was; it can be read on as before.
+void mt_journal_reader_settle(mt_journal_reader *r);
 // 1 with the next record whose seq is above `after` (valid until the next call; *ret_frame, when
 // not NULL, is the record as it stands in the file, to pass on); 0 at the present end, asking again
 // later is fine; < 0 with *err when the file cannot be read or is no journal. A torn or damaged

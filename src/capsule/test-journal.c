@@ -120,6 +120,30 @@ static void test_follow(void)
     CHECK_INT(mt_journal_next(r, 0, &record, &frame, NULL), 0);
 }
 
+// A reader without its memory goes on where it was; one that has something to tell keeps it.
+static void test_settled_reader(void)
+{
+    _cleanup_(mt_journal_close_p) mt_journal *j = NULL;
+    _cleanup_(mt_journal_reader_free_p) mt_journal_reader *r = NULL;
+    mt_record record, n = note("settled");
+
+    (void)mt_journal_create(dir, "settled", 0600, (uid_t)-1, (gid_t)-1, &j, NULL);
+    CHECK_INT(mt_journal_reader_new(mt_journal_fd(j), &r, NULL), 0);
+    mt_journal_reader_settle(r); // nothing was read
+    for (int i = 0; i < 3; i++)
+        (void)mt_journal_append(j, &n, false, NULL);
+    for (int i = 1; i <= 3; i++) {
+        CHECK_INT(mt_journal_next(r, 0, &record, NULL, NULL), 1);
+        CHECK_INT(record.seq, i);
+        mt_journal_reader_settle(r); // the first of three, then the last
+    }
+    CHECK_INT(mt_journal_next(r, 0, &record, NULL, NULL), 0);
+    mt_journal_reader_settle(r);
+    (void)mt_journal_append(j, &n, false, NULL);
+    CHECK_INT(mt_journal_next(r, 0, &record, NULL, NULL), 1);
+    CHECK_INT(record.seq, 4);
+}
+
 // Every possible tear of the last record: what was whole stays, and the journal goes on behind it.
 static void test_torn_tail(void)
 {
@@ -292,6 +316,7 @@ int main(void)
     test_append_and_read();
     test_batch();
     test_follow();
+    test_settled_reader();
     test_torn_tail();
     test_damage();
     test_long_text();

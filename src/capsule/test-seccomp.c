@@ -4,10 +4,13 @@
 #include "capsule/seccomp.h"
 #include "capsule/syscalls.h"
 
+#include <linux/audit.h>
 #include <linux/btrfs.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -134,6 +137,60 @@ static void test_arguments(void)
     CHECK_INT(try_call(SYS_personality, ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC, 0, 0), EPERM);
 }
 
+// As the kernel finds out, once, which calls it need not ask the filter about: those that it allows
+// without having looked at more than number and ABI.
+static bool allowed_unasked(unsigned number)
+{
+    uint32_t a = 0;
+
+    for (size_t at = 0; at < filter.count; at++) {
+        const struct sock_filter *f = &filter.instructions[at];
+        bool taken = false;
+
+        switch (f->code) {
+        case BPF_LD | BPF_W | BPF_ABS:
+            if (f->k != offsetof(struct seccomp_data, nr) &&
+                f->k != offsetof(struct seccomp_data, arch))
+                return false;
+            a = f->k == offsetof(struct seccomp_data, nr) ? number : AUDIT_ARCH_X86_64;
+            continue;
+        case BPF_RET | BPF_K:
+            return f->k == SECCOMP_RET_ALLOW;
+        case BPF_JMP | BPF_JEQ | BPF_K:
+            taken = a == f->k;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            taken = a >= f->k;
+            break;
+        default:
+            return false;
+        }
+        at += taken ? f->jt : f->jf;
+    }
+    return false;
+}
+
+// What programs call all the time must cost nothing.
+static void test_frequent(void)
+{
+    static const unsigned frequent[] = {
+        SYS_read,        SYS_write,  SYS_pread64,  SYS_pwrite64,   SYS_readv,   SYS_writev,
+        SYS_lseek,       SYS_fcntl,  SYS_fstat,    SYS_stat,       SYS_lstat,   SYS_newfstatat,
+        SYS_statx,       SYS_access, SYS_openat,   SYS_close,      SYS_mmap,    SYS_munmap,
+        SYS_mprotect,    SYS_brk,    SYS_futex,    SYS_poll,       SYS_getpid,  SYS_epoll_wait,
+        SYS_epoll_pwait, SYS_sendto, SYS_recvfrom, SYS_sendmsg,    SYS_recvmsg, SYS_rt_sigprocmask,
+        SYS_fdatasync,   SYS_fsync,  SYS_madvise,  SYS_getdents64, SYS_execve,  SYS_wait4,
+    };
+
+    for (size_t i = 0; i < sizeof(frequent) / sizeof(frequent[0]); i++) {
+        if (!allowed_unasked(frequent[i]))
+            printf("# call %u\n", frequent[i]);
+        CHECK(allowed_unasked(frequent[i]));
+    }
+    CHECK(!allowed_unasked(SYS_clone));
+    CHECK(!allowed_unasked(SYS_mount));
+}
+
 // Programs of the other ABI are not let in by their own numbers: int 0x80 with 21 is mount there.
 static void test_other_abi(void)
 {
@@ -168,6 +225,7 @@ int main(void)
     test_unknown();
     test_allowed();
     test_arguments();
+    test_frequent();
     test_other_abi();
     mt_seccomp_done(&filter);
     return TAP_DONE();

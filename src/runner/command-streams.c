@@ -3,6 +3,7 @@
 // printed, and its memory is bounded. A reader is always there, so no output blocks a process for
 // longer than the writing of it takes.
 #include "base/fd.h"
+#include "base/pages.h"
 #include "runner/commands-internal.h"
 
 #include <errno.h>
@@ -12,7 +13,13 @@
 
 enum { READ_BYTES = 64 << 10 };
 
-static char read_buffer[READ_BYTES];
+static _Alignas(4096) char read_buffer[READ_BYTES];
+
+void commands_settle(commands *cs)
+{
+    (void)cs;
+    mt_pages_drop(read_buffer, sizeof(read_buffer));
+}
 
 static void close_stream(command_stream *s)
 {

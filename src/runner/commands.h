@@ -67,5 +67,7 @@ void commands_tidy(commands *cs);
 void commands_reply(commands *cs, const mt_init_reply *r);
 // The run is over and its processes are gone: whatever has not ended is recorded as aborted.
 void commands_abort(commands *cs, const char *why);
+// Gives back the memory that only the reading of output needs.
+void commands_settle(commands *cs);
 // "2 GiB"
 void commands_add_size(mt_buf *b, uint64_t bytes);

@@ -305,12 +305,14 @@ static int begin(janitor *j, mt_err **err)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return mt_fail_errno(err, errno, "cannot make a socket for the janitor");
+    apart_share(true); // for what close_others() has to close
     j->pid = fork();
     if (j->pid == 0) {
         (void)close(pair[0]);
         close_others(j->r);
         work(j->r, self, pair[1]);
     }
+    apart_share(false);
     (void)close(pair[1]);
     if (j->pid < 0) {
         (void)close(pair[0]);

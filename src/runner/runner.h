@@ -314,6 +314,15 @@ void layers_free(runner *r);
 // layer-conf.c: what a builder is told. In the builder's supervisor, as it takes its time.
 int layer_conf_write(const runner *r, const mt_run_resources *s);
 
+// apart.c: zeroed memory for what the runner knows of its runs, which its forks do not get: there
+// it must not be looked at. NULL when out of memory.
+enum { APART_BYTES = 512 };
+_Static_assert(sizeof(run) <= APART_BYTES && sizeof(spare) <= APART_BYTES, "they live in it");
+void *apart_new(void);
+void apart_free(void *p); // accepts NULL
+// Around a fork that has to look at it all the same.
+void apart_share(bool on);
+
 // runs.c: the list, adoption, deaths, sweeps.
 run *runs_find(runner *r, const char *run_id);
 run *runs_add(runner *r, const char *run_id, run_state state);

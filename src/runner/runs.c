@@ -22,7 +22,7 @@ run *runs_find(runner *r, const char *run_id)
 
 run *runs_add(runner *r, const char *run_id, run_state state)
 {
-    run *u = calloc(1, sizeof(*u));
+    run *u = apart_new();
 
     if (!u)
         return NULL;
@@ -56,7 +56,7 @@ void runs_remove(run *u)
     mt_io_remove(u->io);
     mt_close_fd(&u->pidfd);
     mt_close_fd(&u->lock_fd);
-    free(u);
+    apart_free(u);
 }
 
 void runs_clean(run *u)

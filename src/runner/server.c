@@ -317,8 +317,10 @@ void server_close_fds(runner *r)
 
 void server_wipe(runner *r)
 {
-    for (conn *c = r->conns; c; c = c->next)
+    for (conn *c = r->conns; c; c = c->next) {
         mt_buf_clear(&c->in);
+        mt_buf_settle(&c->in);
+    }
 }
 
 void server_close_all(runner *r)

@@ -43,7 +43,7 @@ void spares_free(run *u)
     mt_close_fd(&s->journal_read_fd);
     mt_journal_close(s->journal);
     mt_cgroup_close(s->cgroup);
-    free(s);
+    apart_free(s);
     u->spare = NULL;
 }
 
@@ -95,7 +95,6 @@ static int take_network(runner *r, mt_network network, mt_run_resources *s, mt_e
 
 static int make_resources(runner *r, run *u, mt_run_resources *s, mt_err **err)
 {
-    s->place = u->place;
     if (open_image(r, u->spare, s, err) < 0 || open_layer(r, u->spare, s, err) < 0 ||
         blocks_take(r->blocks, u->place, &s->block, &u->lock_fd, err) < 0)
         return -1;
@@ -169,7 +168,8 @@ static int make_one(runner *r, const spare_kind *kind)
     if (!u)
         return -ENOMEM;
     resources_init(&s);
-    u->spare = calloc(1, sizeof(*u->spare));
+    s.place = place; // not of the list, which a fork does not get
+    u->spare = apart_new();
     if (u->spare) {
         u->spare->socket = u->spare->run_dir_fd = u->spare->listen_fd = -1;
         u->spare->journal_read_fd = -1;

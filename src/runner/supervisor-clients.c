@@ -457,6 +457,16 @@ int sup_clients_init(supervisor *s)
     return s->listen_io ? 0 : -1;
 }
 
+void sup_clients_settle(supervisor *s)
+{
+    for (sup_client *c = s->clients; c; c = c->next) {
+        mt_buf_settle(&c->in);
+        mt_buf_settle(&c->out);
+        if (c->reader)
+            mt_journal_reader_settle(c->reader);
+    }
+}
+
 void sup_clients_close(supervisor *s)
 {
     mt_io_remove(s->listen_io);

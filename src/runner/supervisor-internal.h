@@ -63,6 +63,7 @@ typedef struct sup_asks {
 } sup_asks;
 
 struct supervisor {
+    char run_id[40]; // of one that was made ahead
     const mt_plan *plan;
     mt_run_resources *res;
     mt_loop *loop;
@@ -71,6 +72,8 @@ struct supervisor {
     mt_io *report_io, *control_io, *pid_io, *listen_io;
     mt_timer *deadline, *teardown, *linger, *hold_timer;
     bool held; // its commands stand still
+    mt_timer *settle_timer;
+    bool quiet; // nothing was recorded for a while
     mt_timer *memory_timer;
     uint64_t memory_told; // what /proc/meminfo was written for, and when
     int64_t memory_told_ns, memory_pause_ms;
@@ -110,6 +113,7 @@ struct supervisor {
 };
 
 // supervisor.c
+extern supervisor sup_own; // of this process, which has one run; most of what it writes to is here
 // From here to the end of the run, and of the process. The machine has begun, or a sentence says
 // why not.
 MT_NORETURN void sup_run(supervisor *s, mt_err *why_not);
@@ -158,6 +162,11 @@ void sup_views_look(supervisor *s);  // ahead, at what they will say
 void sup_views_begin(supervisor *s); // the machine stands
 void sup_views_touch(supervisor *s); // a command begins
 
+// supervisor-settle.c
+int sup_settle_init(supervisor *s);
+void sup_settle_later(supervisor *s); // something was recorded
+void sup_settle_again(supervisor *s); // after what is done now and then in a quiet run, too
+
 // supervisor-clients.c
 int sup_clients_init(supervisor *s);
 void sup_clients_pump(supervisor *s); // the journal has grown
@@ -165,6 +174,7 @@ void sup_clients_pump(supervisor *s); // the journal has grown
 // refused, and finds it there.
 void sup_clients_last(supervisor *s);
 void sup_clients_close(supervisor *s);
+void sup_clients_settle(supervisor *s);   // without the memory of buffers that hold nothing
 void sup_clients_give_api(supervisor *s); // the sign-in's socket is there
 // Queues a whole frame with descriptors (at most MT_FRAME_FDS_MAX, duplicated here; count may be 0)
 // for one attached server, after what it was sent before. 0, or a negative errno: nothing was

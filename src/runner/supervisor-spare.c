@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/pages.h"
 #include "runner/supervisor-internal.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ MT_NORETURN static void leave(supervisor *s, int status)
 
 static mt_plan *take_run(supervisor *s, int socket)
 {
-    static char bytes[MT_HANDOVER_PLAN_MAX], run_id[sizeof(((handover *)0)->run_id)];
+    static _Alignas(4096) char bytes[MT_HANDOVER_PLAN_MAX];
     mt_run_resources *res = s->res;
     mt_plan *plan = NULL;
     handover head = {0};
@@ -68,8 +69,9 @@ static mt_plan *take_run(supervisor *s, int socket)
         mt_journal_adopt(fds[2], head.journal_seq, &res->journal, NULL) < 0)
         leave(s, 1);
     explicit_bzero(bytes, (size_t)n - sizeof(head));
-    memcpy(run_id, head.run_id, sizeof(run_id));
-    res->run_id = run_id;
+    mt_pages_drop(bytes, sizeof(bytes));
+    memcpy(s->run_id, head.run_id, sizeof(s->run_id));
+    res->run_id = s->run_id;
     res->run_dir_fd = fds[0];
     res->listen_fd = fds[1];
     res->journal_read_fd = fds[3];
@@ -121,23 +123,23 @@ static mt_plan *wait_for_run(supervisor *s, int socket)
 
 void mt_supervisor_spare(mt_run_resources *res, int socket)
 {
-    static supervisor s; // of this process, which will have one run
+    supervisor *s = &sup_own;
     mt_err *err = NULL;
     mt_plan *plan;
 
-    s = (supervisor){.res = res, .machine = MT_MACHINE_INIT};
-    if (mt_machine_secrets_place(&s.machine, &err) < 0 ||
-        mt_machine_begin(&s.machine, res, &err) < 0) {
+    *s = (supervisor){.res = res, .machine = MT_MACHINE_INIT};
+    if (mt_machine_secrets_place(&s->machine, &err) < 0 ||
+        mt_machine_begin(&s->machine, res, &err) < 0) {
         mt_log(MT_LOG_WARNING, "a machine could not be made ahead",
                {"reason", mt_err_sentence(err)});
         _exit(1);
     }
-    sup_seal_calls(&s);
+    sup_seal_calls(s);
     mt_cgroup_make_ahead(res->cgroup, 0);
-    plan = wait_for_run(&s, socket);
+    plan = wait_for_run(s, socket);
     (void)close(socket);
-    s.machine.phase_count = 0; // those so far were nobody's wait
-    if (mt_machine_secrets(&s.machine, plan, res, &err) == 0)
-        (void)mt_machine_identify(&s.machine, plan, res, &err);
-    sup_run(&s, err);
+    s->machine.phase_count = 0; // those so far were nobody's wait
+    if (mt_machine_secrets(&s->machine, plan, res, &err) == 0)
+        (void)mt_machine_identify(&s->machine, plan, res, &err);
+    sup_run(s, err);
 }

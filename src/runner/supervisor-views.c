@@ -71,6 +71,7 @@ static void on_memory(mt_timer *timer, void *data)
     if (s->state < SUP_ENDING && s->machine.meminfo_fd >= 0 &&
         mt_cgroup_memory_get(s->res->cgroup, &now))
         write_memory(s, &now);
+    sup_settle_again(s);
 }
 
 // How many there are is found out by way of files: only where it has to be.

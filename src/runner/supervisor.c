@@ -44,6 +44,7 @@ void sup_record(supervisor *s, mt_record *r)
     s->sync_due |=
         r->type == MT_REC_ENDED || r->type == MT_REC_COMMAND_ENDED || r->type == MT_REC_EXTENDED;
     s->tidy_due |= r->type == MT_REC_READY || r->type == MT_REC_COMMAND_ENDED;
+    sup_settle_later(s);
 }
 
 static int sync_journal(supervisor *s)
@@ -413,6 +414,8 @@ static int watch_machine(supervisor *s)
 
 // --- main ----------------------------------------------------------------------------------------
 
+_Alignas(4096) supervisor sup_own;
+
 static int init(supervisor *s)
 {
     s->loop = mt_loop_new();
@@ -426,7 +429,7 @@ static int init(supervisor *s)
     s->max_duration_ms = s->plan->max_duration_ms;
     return sup_asks_init(s) < 0 || sup_startup_init(s) < 0 || sup_commands_init(s) < 0 ||
                    sup_sessions_init(s) < 0 || sup_disk_init(s) < 0 || sup_views_init(s) < 0 ||
-                   sup_clients_init(s) < 0
+                   sup_settle_init(s) < 0 || sup_clients_init(s) < 0
                ? -1
                : 0;
 }
@@ -491,13 +494,13 @@ void sup_begin_machine(supervisor *s)
 
 void mt_supervisor_main(mt_plan *plan, mt_run_resources *res)
 {
-    static supervisor s; // of this process, which has one run
+    supervisor *s = &sup_own;
     mt_err *err = NULL;
 
-    s = (supervisor){.plan = plan, .res = res, .machine = MT_MACHINE_INIT};
+    *s = (supervisor){.plan = plan, .res = res, .machine = MT_MACHINE_INIT};
     res->tmpfs_bytes = plan->limits.disk_bytes;
-    s.began_us = mt_monotonic_us();
-    if (put_secrets(&s, plan, &err) == 0 && res->layers_fd < 0)
-        (void)begin_machine(&s, &err);
-    sup_run(&s, err);
+    s->began_us = mt_monotonic_us();
+    if (put_secrets(s, plan, &err) == 0 && res->layers_fd < 0)
+        (void)begin_machine(s, &err);
+    sup_run(s, err);
 }

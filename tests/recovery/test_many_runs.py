@@ -1,7 +1,9 @@
 """Many idle runs at a time: they start, each answers a command, and they end without a leftover."""
 import os
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from conftest import Api, mtr
 import mtserver
@@ -9,11 +11,26 @@ from test_recovery import SPARES, held_blocks, leftovers, wait_for
 
 IDLE = int(os.environ.get("MT_IDLE", "50"))
 CLIENTS = 8
+EACH_KIB = 120  # of processes; what makes a machine and a command takes more, and is given back
 
 
 def all_of(work, items):
     with ThreadPoolExecutor(CLIENTS) as pool:
         return list(pool.map(work, items))
+
+
+def memory_of_each(server):
+    """KiB of an idle run in the median: its supervisor and its first process, pages shared by n counted as 1/n."""
+    found = {"mt-supervisor": [], "mt-init": []}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (entry / "comm").read_text().strip()
+            if name in found and f"maitento-{server.instance}/" in (entry / "cgroup").read_text():
+                text = (entry / "smaps_rollup").read_text()
+                found[name].append(int(text.split("\nPss:")[1].split()[0]))
+        except (OSError, IndexError):
+            pass  # it has just ended
+    return sum(statistics.median(values) for values in found.values())
 
 
 def test_idle_runs_start_answer_and_leave_nothing():
@@ -35,6 +52,9 @@ def test_idle_runs_start_answer_and_leave_nothing():
             assert (done["exitCode"], done["outputStandard"].split()[-1]) == (0, "1000"), done
         all_of(answers, runs)
         answered = time.monotonic()
+        wait_for(lambda: memory_of_each(server) <= EACH_KIB, f"an idle run takes at most {EACH_KIB} KiB")
+        each = memory_of_each(server)
+        settled = time.monotonic()
         all_of(api.terminate, runs)
         for run in all_of(lambda run: api.get(run, seconds=600), runs):
             assert (run["status"], run["endReason"]) == ("Finished", "terminated"), run
@@ -42,4 +62,4 @@ def test_idle_runs_start_answer_and_leave_nothing():
         wait_for(lambda: leftovers(server) == {"cgroups": [], "mounts": []}, "all groups are gone", 600)
         wait_for(lambda: held_blocks(server) <= SPARES, "no block is locked but those of machines made ahead")
         print(f"\n{IDLE} idle runs: ready after {started - began:.1f} s, a command each {answered - started:.1f} s, "
-              f"ended {ended - answered:.1f} s, cleaned {time.monotonic() - ended:.1f} s")
+              f"ended {ended - settled:.1f} s, cleaned {time.monotonic() - ended:.1f} s; {each:.0f} KiB of processes each")
