@@ -266,6 +266,7 @@ static int create_op(tx *t, void *arg, mt_err **err)
     char run[MT_ID_TEXT], command[MT_ID_TEXT], ns[MT_ID_TEXT];
     int r;
 
+    t->keeps_identities = true;
     mt_command_record_done(c->ret);
     if (n->idempotency_key) {
         r = idempotency_find(t->db, t->now, n->by->id, n->idempotency_key, n->request_digest, run,

@@ -7,7 +7,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
-enum { SECRET = 32, HASH = 32, USED_RESOLUTION_US = 60 * 1000000 };
+enum { SECRET = 32, HASH = STORE_HASH, USED_RESOLUTION_US = 60 * 1000000 };
 _Static_assert(MT_STORE_TOKEN == 3 + 2 * SECRET + 1, "size in store.h");
 
 static void hash_token(const mt_store *s, const char *token, unsigned char hash[HASH])
@@ -118,6 +118,7 @@ static int touch_op(tx *t, void *arg, mt_err **err)
 {
     struct touch *touch = arg;
 
+    t->keeps_identities = true;
     return db_run(t->db, KEY_TOUCH, err, T(touch->id), I(t->now)) < 0 ? -1 : 0;
 }
 
@@ -133,8 +134,10 @@ static void touch(mt_store *s, const char *id)
         free(arg);
 }
 
+// *ret_until: when this has to be asked again, for the key or for when it was last used.
 static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
-                     char run_id[MT_ID_TEXT], char touch_id[MT_ID_TEXT], mt_err **err)
+                     char run_id[MT_ID_TEXT], char touch_id[MT_ID_TEXT], int64_t *ret_until,
+                     mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
     int64_t now = mt_now_us(), expires;
@@ -153,6 +156,9 @@ static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
     touch_id[0] = '\0';
     if (db_int(st, 3) < now - USED_RESOLUTION_US)
         db_copy_(st, 0, touch_id, MT_ID_TEXT);
+    *ret_until = MT_MAX(db_int(st, 3), now - USED_RESOLUTION_US) + USED_RESOLUTION_US;
+    if (expires != 0)
+        *ret_until = MT_MIN(*ret_until, expires);
     return 0;
 }
 
@@ -162,15 +168,19 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
     _cleanup_reader_ reader *r = NULL;
     unsigned char hash[HASH];
     char user_id[MT_ID_TEXT], run_id[MT_ID_TEXT], touch_id[MT_ID_TEXT];
+    uint64_t identities = atomic_load(&s->identities);
+    int64_t until = 0;
     mt_user found;
     int rc;
 
     if (len != MT_STORE_TOKEN - 1 || memcmp(token, "mt_", 3) != 0)
         return mt_fail(err, MT_E_UNAUTHENTICATED, "%s", NOT_VALID);
     hash_token(s, token, hash);
+    if (known_get(s, hash, mt_now_us(), ret))
+        return 0;
     if (reader_get(s, &r, err) < 0)
         return -1;
-    rc = find_live(r->db, hash, user_id, run_id, touch_id, err);
+    rc = find_live(r->db, hash, user_id, run_id, touch_id, &until, err);
     if (rc == 0)
         rc = user_load(r->db, DB_USER_BY_ID, T(user_id), &found, err);
     if (rc != 0 || found.stopped)
@@ -179,6 +189,7 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
         memcpy(found.run_id, run_id, sizeof(found.run_id));
     if (touch_id[0])
         touch(s, touch_id);
+    known_put(s, hash, identities, until, &found);
     *ret = found;
     return 0;
 }

@@ -226,6 +226,8 @@ static mt_store *store_new(const char *dir, int64_t reserve_bytes)
         return NULL;
     s->dirfd = s->lock_fd = -1;
     s->tail = &s->head;
+    s->identities = 1;
+    (void)pthread_mutex_init(&s->known_lock, NULL);
     s->reserve_bytes = reserve_bytes;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_mutex_init(&s->readers_lock, NULL);

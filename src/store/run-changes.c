@@ -87,6 +87,7 @@ static int apply_op(tx *t, void *arg, mt_err **err)
     struct apply *a = arg;
     struct run_state state = {0};
 
+    t->keeps_identities = a->change.command && !a->change.ended;
     if (load_state(t, a, &state, err) < 0)
         return -1;
     if (state.skip)

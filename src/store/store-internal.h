@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 // One operation of the writer's queue. fn runs inside a savepoint of the writer's transaction. It
 // may run again after a failure of the whole group, so it starts by clearing what it fills.
@@ -15,7 +16,8 @@ typedef struct tx {
     mt_store *store;
     db *db;
     int64_t now;
-    bool discard; // set by fn: undo all of it, and yet it has not failed (dry run)
+    bool discard;          // set by fn: undo all of it, and yet it has not failed (dry run)
+    bool keeps_identities; // set by fn: it changes nothing of users, keys and what these depend on
 } tx;
 typedef int op_fn(tx *t, void *arg, mt_err **err);
 
@@ -31,6 +33,15 @@ typedef struct op {
     pthread_cond_t cond; // sync: signalled when finished
     struct op *next;
 } op;
+
+enum { STORE_HASH = 32, STORE_KNOWN = 64 };
+
+typedef struct known_key {
+    uint64_t identities;            // of the store when it was looked up; 0: nothing is here
+    unsigned char hash[STORE_HASH]; // of the key
+    int64_t until_us;               // then it has to be looked up again
+    mt_user user;
+} known_key;
 
 struct mt_store {
     char *dir, *path;
@@ -68,6 +79,12 @@ struct mt_store {
 
     pthread_mutex_t readers_lock;
     struct reader *readers; // idle ones
+
+    // known.c. identities counts what was committed that may have changed one; never 0.
+    _Atomic uint64_t identities;
+    bool identities_due; // the transaction under way is such; the writer's alone
+    pthread_mutex_t known_lock;
+    known_key known[STORE_KNOWN];
 };
 
 enum { STORE_RESERVE = 16 << 20, STORE_QUEUE = 100000 };
@@ -105,6 +122,12 @@ void reader_put(reader *r);
 void readers_close(mt_store *s);
 MT_DEFINE_CLEANUP(reader_put, reader *)
 #define _cleanup_reader_ _cleanup_(reader_put_p)
+
+// known.c: false when the key of that hash has to be looked up.
+bool known_get(mt_store *s, const unsigned char hash[STORE_HASH], int64_t now, mt_user *ret);
+// identities: of the store before it was looked up.
+void known_put(mt_store *s, const unsigned char hash[STORE_HASH], uint64_t identities,
+               int64_t until_us, const mt_user *user);
 
 // events.c: the one function that every mutation calls. ns may be "".
 int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,

@@ -388,6 +388,34 @@ static void test_events(const int64_t *seen)
     mt_event_list_done(&his);
 }
 
+// What is remembered of a key's user is never older than what was answered.
+static void test_remembered_key(void)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    char token[MT_STORE_TOKEN], name[32];
+    mt_namespace ns;
+    mt_user owner, u;
+    mt_key k;
+
+    CHECK_OK(mt_store_user_create(store, "remembered", MT_ROLE_USER, &owner, &err));
+    CHECK_OK(mt_store_key_create(store, owner.id, "k", 0, &k, token, &err));
+    for (int i = 0; i < 3; i++) {
+        uint64_t identities;
+
+        (void)snprintf(name, sizeof(name), "remembered-%d", i);
+        CHECK_OK(mt_store_namespace_create(store, &owner, name, &ns, NULL, &err));
+        CHECK_OK(mt_store_user_set_default(store, owner.id, ns.id, &u, &err));
+        identities = store->identities;
+        for (int j = 0; j < 2; j++) {
+            CHECK_OK(mt_store_key_lookup(store, token, strlen(token), &u, &err));
+            CHECK_STR(u.default_namespace, name);
+        }
+        CHECK_INT(store->identities, identities);
+    }
+    CHECK_OK(mt_store_key_delete(store, k.id, &err));
+    CHECK_CODE(mt_store_key_lookup(store, token, strlen(token), &u, &err), UNAUTHENTICATED);
+}
+
 int main(void)
 {
     _cleanup_free_ char *top = temp_folder();
@@ -411,6 +439,7 @@ int main(void)
     store = open_or_die(dir);
     test_resources();
     test_events(seen);
+    test_remembered_key();
     store = mt_store_close(store);
     remove_tree(top);
     return TAP_DONE();

@@ -60,6 +60,7 @@ static int perform_in_savepoint(mt_store *s, op *o)
     }
     if (db_do(s->writer, RELEASE, &o->err) < 0)
         return o->result = -1;
+    s->identities_due |= !t.keeps_identities;
     return 0;
 }
 
@@ -68,6 +69,18 @@ static void roll_back(mt_store *s)
     s->event_count = 0;
     if (db_in_transaction(s->writer))
         (void)db_do(s->writer, ROLLBACK, NULL);
+}
+
+// Nobody is told of it before what is remembered of keys is forgotten.
+static int commit(mt_store *s, mt_err **err)
+{
+    bool done = db_do(s->writer, COMMIT, err) >= 0;
+
+    if (s->identities_due)
+        (void)atomic_fetch_add(&s->identities, 1);
+    if (!done)
+        roll_back(s);
+    return done ? 0 : -1;
 }
 
 // A group of asynchronous changes alone is not synced at its commit: each of them comes from a
@@ -97,6 +110,7 @@ static int choose_sync(mt_store *s, const op *first, const op *last, mt_err **er
 static int perform_group(mt_store *s, op *first)
 {
     s->event_count = 0;
+    s->identities_due = false;
     if (choose_sync(s, first, NULL, NULL) < 0 || db_do(s->writer, BEGIN, NULL) < 0)
         return -1;
     for (op *o = first; o; o = o->next) {
@@ -105,11 +119,7 @@ static int perform_group(mt_store *s, op *first)
             return -1;
         }
     }
-    if (db_do(s->writer, COMMIT, NULL) < 0) {
-        roll_back(s);
-        return -1;
-    }
-    return 0;
+    return commit(s, NULL);
 }
 
 // One operation in a transaction of its own. It is undone by undoing all, so it needs no savepoint,
@@ -131,11 +141,8 @@ static int perform_one(mt_store *s, op *o, mt_err **err)
         mt_err_move(err, MT_TAKE_PTR(o->err));
         return -1;
     }
-    if (db_do(s->writer, COMMIT, err) < 0) {
-        roll_back(s);
-        return -1;
-    }
-    return 0;
+    s->identities_due = !t.keeps_identities;
+    return commit(s, err);
 }
 
 static void refill_reserve(mt_store *s)
