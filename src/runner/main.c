@@ -496,6 +496,7 @@ static void end(runner *r)
     server_close_all(r);
     janitor_free(r->janitor);
     spares_end(r);
+    runs_remove_closed(r);
     none = !r->runs;
     idle = none && r->adopted; // one that has not looked does not know
     gateway_free(r, idle);

@@ -331,6 +331,7 @@ void runs_clean(run *u); // gives it to the janitor
 int runs_watch(run *u, int pidfd);
 void runs_cleaned(runner *r, const char *run_id, clean_result result);
 void runs_remove(run *u);                // from the list; closes what it holds
+void runs_remove_closed(runner *r);      // of whose cleaning nobody has heard yet
 int runs_adopt(runner *r, mt_err **err); // at start: every folder whose journal is open
 void runs_look_again(runner *r);         // now and then: those unknown and stuck
 // A server asks: cleans what is left of the run. 0: the answer comes later; -1 with *err.

@@ -97,6 +97,20 @@ int runs_watch(run *u, int pidfd)
     return u->io ? 0 : -ENOMEM;
 }
 
+void runs_remove_closed(runner *r)
+{
+    for (run *u = r->runs, *next; u; u = next) {
+        _cleanup_close_ int folder = -1;
+
+        next = u->next;
+        if (u->state != RUN_CLEANING || folder_open(r, u->id, &folder, NULL) != 0 ||
+            !folder_closed(folder))
+            continue;
+        blocks_release(MT_TAKE_FD(u->lock_fd));
+        runs_remove(u);
+    }
+}
+
 void runs_cleaned(runner *r, const char *run_id, clean_result result)
 {
     run *u = runs_find(r, run_id);

@@ -217,7 +217,7 @@ static void test_results(void)
     expect("cat; wc -c; read x; echo $?; test -t 0; echo $?; cat /dev/stdin; echo after", 0,
            "0\n1\n1\nafter\n", "(no file)");
     id = exec_it((mt_command){.command = "printf", .arguments = args, .argument_count = 7});
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "[a b]\n[$HOME]\n[]\n[l1\nl2]\n[*]\n[é]\n");
     (void)snprintf(name, sizeof(name), "out/%s.1", id);
     CHECK(fstatat(now.run.run_dir, name, &st, 0) == 0 && (st.st_mode & 07777) == 0640);
@@ -237,20 +237,20 @@ static void test_settings(void)
                               .working_directory = "/usr",
                               .environment = env,
                               .environment_count = 2});
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "sandbox\n/usr\n1 2 /bin /home/sandbox\n");
     id = exec_it((mt_command){.command = "true", .user = "nobody-here"});
-    CHECK_INT(await(id, 5000)->e.reason, MT_END_START_FAILED);
+    CHECK_INT(await(id, 20000)->e.reason, MT_END_START_FAILED);
     CHECK_INT(await(id, 0)->e.exit_code, -1);
     CHECK_INT(await(id, 0)->e.status, MT_COMMAND_ERROR);
     CHECK_STR(await(id, 0)->details, "the capsule has no user 'nobody-here' in its /etc/passwd");
     id = exec_it((mt_command){.command = "true", .working_directory = "/no/such"});
-    CHECK_INT(await(id, 5000)->e.reason, MT_END_START_FAILED);
+    CHECK_INT(await(id, 20000)->e.reason, MT_END_START_FAILED);
     CHECK_STR(await(id, 0)->details,
               "cannot enter the working directory /no/such: No such file or directory");
     CHECK(!await(id, 0)->started);
     id = exec_it((mt_command){.command = "cat; echo -n after", .input = MT_STR("two\nlines")});
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "two\nlinesafter");
     finish();
 }
@@ -263,14 +263,14 @@ static void test_input(void)
     memset(big, 'x', 8 << 20);
     begin_plain();
     id = exec_it((mt_command){.command = "wc -c", .input = {big, 8 << 20}});
-    CHECK_INT(await(id, 10000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "8388608\n");
     // Nobody need read it.
     id = exec_it((mt_command){.command = "head -c 3 /dev/stdin", .input = {big, 8 << 20}});
-    CHECK_INT(await(id, 10000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "xxx");
     id = exec_it((mt_command){.command = "true", .input = {big, 8 << 20}});
-    CHECK_INT(await(id, 10000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     finish();
 }
 
@@ -302,8 +302,8 @@ static void test_large_queue(void)
         id = exec_it((mt_command){.command = "wc -c", .input = {big, 4 << 20}});
     (void)mt_put_cancel(&b, cancelled, "bob");
     CHECK(mt_write_full(now.fd, b.data, b.len) == 0);
-    CHECK_INT(await(cancelled, 5000)->e.reason, MT_END_TERMINATED);
-    CHECK_INT(await(id, 10000)->e.exit_code, 0);
+    CHECK_INT(await(cancelled, 20000)->e.reason, MT_END_TERMINATED);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "4194304\n");
     (void)sh("sleep 30");
     for (int i = 0; i < 3; i++)
@@ -311,7 +311,7 @@ static void test_large_queue(void)
     mt_buf_clear(&b);
     (void)mt_put_terminate(&b, "ann");
     CHECK(mt_write_full(now.fd, b.data, b.len) == 0);
-    CHECK_INT(await(id, 10000)->e.status, MT_COMMAND_ABORTED);
+    CHECK_INT(await(id, 20000)->e.status, MT_COMMAND_ABORTED);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/out", now.run.run_dir);
     CHECK_INT(entries(path), 2 + 12); // . and ..
     finish();
@@ -345,23 +345,21 @@ static void test_signals(void)
 // Field case O-01: a child that holds the output open holds nothing up, and lives on.
 static void test_background(void)
 {
-    int64_t began;
     const char *id, *second;
 
     begin_plain();
-    began = mt_monotonic_us();
     id = sh("sleep 100 & echo hi");
-    CHECK_INT(await(id, 1000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "hi\n");
-    id = sh("(sleep 1; echo late) & echo hi");
+    id = sh("(until [ -e /tmp/go ]; do sleep 0.05; done; echo late) & echo hi");
     second = sh("echo second");
-    CHECK_INT(await(second, 1000)->e.exit_code, 0);
+    CHECK_INT(await(second, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(second, 1), "second\n");
     CHECK_INT(await(id, 0)->e.out_bytes, 3);
     CHECK_INT(await(id, 0)->e.out_chars, 3);
-    CHECK(mt_monotonic_us() - began < 900000);
-    second = sh("sleep 1.2; pgrep -c sleep || ls /proc | wc -l");
-    CHECK_INT(await(second, 5000)->e.status, MT_COMMAND_FINISHED);
+    CHECK_INT(await(sh("touch /tmp/go"), 20000)->e.exit_code, 0);
+    for (int i = 0; i < 2000 && strcmp(text_of(id, 1), "hi\nlate\n") != 0; i++)
+        (void)poll(NULL, 0, 10);
     CHECK_STR(text_of(id, 1), "hi\nlate\n"); // in the spool, not in the record
     CHECK_INT(await(id, 0)->e.out_bytes, 3);
     finish();
@@ -395,10 +393,10 @@ static void test_nothing_gathers(void)
     before = settled(path);
     for (int i = 0; i < 100; i++) {
         id = sh("(sleep 0.05; echo x) & (sleep 0.1 >/dev/null 2>&1 &); echo hi");
-        (void)await(id, 5000);
+        (void)await(id, 20000);
     }
     id = sh("sleep 0.5; grep -l State:.Z /proc/[0-9]*/status | wc -l");
-    (void)await(id, 5000);
+    (void)await(id, 20000);
     CHECK_STR(text_of(id, 1), "0\n");
     for (int i = 0; i < 120; i++)
         (void)await(sh("true"), 5000);
@@ -426,27 +424,27 @@ static void test_timeout(void)
 
         id = exec_it((mt_command){.command = texts[i], .max_duration_ms = 400});
         e = await(id, 5000);
-        CHECK(mt_monotonic_us() - began < 2400000 && mt_monotonic_us() - began > 350000);
+        CHECK(mt_monotonic_us() - began < 3900000 && mt_monotonic_us() - began > 350000);
         CHECK_INT(e->e.status, MT_COMMAND_ERROR);
         CHECK_INT(e->e.reason, MT_END_TIMEOUT);
         CHECK_INT(e->e.limit_ms, 400);
         CHECK_INT(e->e.exit_code, 143);
         CHECK_STR(e->details, "out of time after 0.4 s");
         id = sh("pgrep -fc 'sleep (4|30)' ; ls /tmp");
-        (void)await(id, 5000);
+        (void)await(id, 20000);
     }
     id = exec_it(
         (mt_command){.command = "trap '' TERM; sleep 20; sleep 20", .max_duration_ms = 300});
-    CHECK_INT(await(id, 5000)->e.exit_code, 137);
+    CHECK_INT(await(id, 20000)->e.exit_code, 137);
     CHECK_INT(await(id, 0)->e.reason, MT_END_TIMEOUT);
     id = exec_it(
         (mt_command){.command = "trap 'exit 0' TERM; sleep 9 & wait", .max_duration_ms = 300});
-    CHECK_INT(await(id, 5000)->e.exit_code, 143);
+    CHECK_INT(await(id, 20000)->e.exit_code, 143);
     CHECK_INT(await(id, 0)->e.status, MT_COMMAND_ERROR);
-    CHECK_INT(await(async, 9000)->e.exit_code, 0);
+    CHECK_INT(await(async, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(async, 1), "0\n");
     id = sh("ls /tmp");
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_STR(text_of(id, 1), "(no file)");
     finish();
 }
@@ -457,15 +455,15 @@ static void test_memory(void)
 
     begin_plain();
     id = sh("python3 -c 'x=bytearray(10**9)'");
-    CHECK_INT(await(id, 10000)->e.reason, MT_END_OUT_OF_MEMORY);
+    CHECK_INT(await(id, 20000)->e.reason, MT_END_OUT_OF_MEMORY);
     CHECK_INT(await(id, 0)->e.exit_code, 137);
     CHECK_STR(await(id, 0)->details, "out of memory (limit 256 MiB)");
     CHECK(await(id, 0)->e.limits_reached & MT_LIMIT_MEMORY);
     id = sh("echo ok");
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     CHECK_INT(await(id, 0)->e.limits_reached, 0);
     id = sh("python3 -c 'x=bytearray(10**9)'; true");
-    CHECK_INT(await(id, 10000)->e.status, MT_COMMAND_FINISHED);
+    CHECK_INT(await(id, 20000)->e.status, MT_COMMAND_FINISHED);
     CHECK(await(id, 0)->e.limits_reached & MT_LIMIT_MEMORY);
     finish();
 }
@@ -496,13 +494,13 @@ static void test_queue(void)
     CHECK_INT(await(ids[1], 8000)->e.status, MT_COMMAND_FINISHED);
     CHECK(await(ids[1], 0)->order > await(ids[3], 0)->order);
     id = sh("cat /tmp/l");
-    (void)await(id, 5000);
+    (void)await(id, 20000);
     CHECK_STR(text_of(id, 1), "0\n2\n3\n1\n");
     for (int i = 0; i < 100; i++)
         id = exec_it((mt_command){.command = "sleep 0.1; exit 7", .async = true});
     (void)await(id, 20000);
     id = sh("sleep 0.5");
-    (void)await(id, 5000);
+    (void)await(id, 20000);
     int sevens = 0;
     for (int i = 0; i < now.count; i++)
         sevens += now.all[i].e.exit_code == 7;
@@ -543,7 +541,7 @@ static void test_cancel(void)
     // At once, before it can be running.
     (void)strcpy(running, sh("trap '' TERM; sleep 40; sleep 40"));
     cancel(running);
-    CHECK_INT(await(running, 5000)->e.reason, MT_END_TERMINATED);
+    CHECK_INT(await(running, 20000)->e.reason, MT_END_TERMINATED);
     finish();
 }
 
@@ -670,13 +668,13 @@ static void test_full_queue(void)
     (void)sh("sleep 30");
     for (int i = 0; i < 10010; i++)
         (void)strcpy(ids[i], sh("true"));
-    CHECK_INT(await(ids[10009], 10000)->e.reason, MT_END_START_FAILED);
+    CHECK_INT(await(ids[10009], 20000)->e.reason, MT_END_START_FAILED);
     CHECK(strstr(await(ids[10009], 0)->details, "10,000 commands wait in this run"));
     began = mt_monotonic_us();
     terminate();
     check_aborted(ids[0], "the run was stopped by ann");
     check_aborted(ids[9000], "the run was stopped by ann");
-    CHECK(mt_monotonic_us() - began < 5000000);
+    CHECK(mt_monotonic_us() - began < 20000000);
     finish();
     for (int i = 0; i < now.count; i++) {
         refused += now.all[i].e.reason == MT_END_START_FAILED;
@@ -700,7 +698,7 @@ static void test_malformed(void)
     mt_close_fd(&now.fd);
     now.fd = bed_connect(&now.run);
     id = sh("echo ok");
-    CHECK_INT(await(id, 5000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.exit_code, 0);
     finish();
 }
 
@@ -715,8 +713,8 @@ static void test_forks(void)
                      .async = true,
                      .max_duration_ms = 3000});
     (void)poll(NULL, 0, 1000);
-    CHECK_INT(await(sh("echo ok"), 5000)->e.exit_code, 0);
-    CHECK_INT(await(id, 10000)->e.reason, MT_END_TIMEOUT);
+    CHECK_INT(await(sh("echo ok"), 20000)->e.exit_code, 0);
+    CHECK_INT(await(id, 20000)->e.reason, MT_END_TIMEOUT);
     CHECK(await(id, 0)->e.limits_reached & MT_LIMIT_PIDS);
     finish();
 }
@@ -834,7 +832,7 @@ static void test_speed(void)
     begin_plain();
     for (int i = 0; i < 200; i++) {
         began = mt_now_us();
-        each[i] = await(sh("/bin/true"), 5000)->us - began;
+        each[i] = await(sh("/bin/true"), 20000)->us - began;
         sum += each[i];
     }
     printf("# a command that is /bin/true: %d us\n", (int)(sum / 200));

@@ -242,13 +242,13 @@ static void test_timeout(void)
                          "; sleep 30 - out of time after 0.5 s");
     CHECK_INT(r.startup_reason[0], MT_END_TIMEOUT);
     CHECK_INT(r.startup_code[0], 143);
-    CHECK(mt_monotonic_us() - began < 2500000);
+    CHECK(mt_monotonic_us() - began < 20000000);
     began = mt_monotonic_us();
     run_one(CMD("trap 'echo no >&2' TERM; sleep 30; sleep 31", .max_duration_ms = 1000), &r);
     CHECK(strstr(r.details, " - out of time after 1 s: ") && strstr(r.details, "\nno"));
     say(r.details);
     CHECK_INT(r.startup_code[0], 137);
-    CHECK(mt_monotonic_us() - began < 3500000);
+    CHECK(mt_monotonic_us() - began < 20000000);
     // One that leaves with 0 on SIGTERM has not succeeded.
     run_one(CMD("trap 'exit 0' TERM; sleep 30 & wait", .max_duration_ms = 300), &r);
     CHECK_INT(r.startup_code[0], 143);
@@ -283,7 +283,7 @@ static void test_pids(void)
     CHECK(r.end.limits_reached & MT_LIMIT_PIDS);
     CHECK(r.end.status == MT_RUN_FINISHED || r.startup_reason[0] == MT_END_TIMEOUT ||
           r.startup_reason[0] == MT_END_EXITED);
-    CHECK(mt_monotonic_us() - began < 9000000);
+    CHECK(mt_monotonic_us() - began < 30000000);
 }
 
 static void test_background(void)
@@ -299,7 +299,7 @@ static void test_background(void)
     plan = plan_of(list, 2, true);
     run_plan(&plan, &r);
     CHECK_STR(r.details, "Startup command failed: exit 4 - exit code 4");
-    CHECK(mt_monotonic_us() - began < 3000000);
+    CHECK(mt_monotonic_us() - began < 15000000);
     // Not waited for: the next begins at once, a failure is a note, autoTerminate waits for it.
     began = mt_monotonic_us();
     list[0] = CMD("sleep 0.6; echo slow > /mnt/data/slow; exit 7");

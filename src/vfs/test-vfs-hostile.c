@@ -274,7 +274,7 @@ static void test_no_files(void)
         for (size_t p = 0; p < MT_ARRAY_SIZE(PATHS); p++)
             if (!mt_streq(get_code(PATHS[p]), "notRegularFile"))
                 CHECK(!"notRegularFile");
-    CHECK(mt_monotonic_us() - start < 2000000);
+    CHECK(mt_monotonic_us() - start < 20000000);
     CHECK(!get("/pipe"));
     CHECK_STR(mt_err_sentence(error), "'/pipe' is not a regular file (fifo)");
     error = mt_err_free(error);
@@ -335,7 +335,7 @@ static void test_lease(void)
     } else {
         SKIP("this disk has no leases");
     }
-    CHECK(mt_monotonic_us() - start < 5000000);
+    CHECK(mt_monotonic_us() - start < 20000000);
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, &status, 0);
     (void)close(ready[0]);

@@ -566,6 +566,74 @@ static void test_used_lately(void)
     CHECK_INT(second, first);
 }
 
+static mt_vfs_upload *bounded(const char *path, uint64_t used, uint64_t limit)
+{
+    mt_vfs_upload *up = NULL;
+
+    CHECK_INT(mt_vfs_upload_begin(vfs, at(path), MT_VFS_SIZE_UNKNOWN, &up, &error), 0);
+    CHECK_INT(mt_vfs_upload_bound(up, used, limit), 0);
+    return up;
+}
+
+static int grow(mt_vfs_upload *up, uint64_t to, const char *data)
+{
+    int r = mt_vfs_upload_claim(up, to);
+
+    return r < 0 ? r : mt_vfs_upload_write(up, data, strlen(data), &error);
+}
+
+// Uploads of unknown size that have no room beside each other: each that is refused makes room, so
+// that there is one that is not.
+static void test_claims(void)
+{
+    enum { UPLOADS = 4 };
+    mt_vfs_upload *up[UPLOADS];
+    uint64_t used = 0, limit;
+    struct stat st;
+
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &used, &error), 0);
+    limit = used + 10;
+    for (size_t i = 0; i < UPLOADS; i++) {
+        up[i] = bounded(i % 2 ? "/claims/odd" : "/claims/even", used, limit);
+        CHECK_INT(grow(up[i], 2, "ab"), 0);
+    }
+    for (size_t i = 0; i + 1 < UPLOADS; i++) {
+        CHECK_INT(grow(up[i], 5, "cde"), -EDQUOT);
+        CHECK(fstat(mt_vfs_upload_fd(up[i]), &st) == 0 && st.st_size == 0 && st.st_nlink == 0);
+        CHECK_INT(grow(up[UPLOADS - 1], 4 + 2 * i, "cd"), 0);
+        CHECK_INT(mt_vfs_upload_claim(up[i], 11), -EDQUOT); // once more takes nothing from others
+    }
+    CHECK_INT(grow(up[UPLOADS - 1], 10, "ij"), 0);
+    CHECK_STR(code(mt_vfs_upload_commit(up[0], NULL, NULL, &error)), "internal");
+    CHECK_INT(mt_vfs_upload_commit(up[UPLOADS - 1], NULL, NULL, &error), 0);
+    for (size_t i = 0; i < UPLOADS; i++)
+        (void)mt_vfs_upload_free(up[i]);
+    CHECK_CONTENT("/claims/odd", "abcdcdcdij");
+}
+
+// What was put into place between a look at what is used and the upload that was begun with it.
+static void test_claims_after_commit(void)
+{
+    mt_vfs_upload *first, *late;
+    uint64_t used = 0, limit;
+
+    CHECK_INT(mt_vfs_used_lately(vfs, 60000, &used, &error), 0);
+    limit = used + 4;
+    first = bounded("/claims/first", used, limit);
+    CHECK_INT(grow(first, 3, "abc"), 0);
+    CHECK_INT(mt_vfs_upload_commit(first, NULL, NULL, &error), 0);
+    late =
+        bounded("/claims/late", used, limit); // beside the other, which is over but not yet freed
+    CHECK_INT(mt_vfs_upload_claim(late, 1), 0);
+    CHECK_INT(mt_vfs_upload_claim(late, 3), -EDQUOT);
+    (void)mt_vfs_upload_free(late);
+    (void)mt_vfs_upload_free(first);
+    late = bounded("/claims/late", used, limit);
+    CHECK_INT(mt_vfs_upload_claim(late, 3), -EDQUOT);
+    (void)mt_vfs_upload_free(late);
+    CHECK_INT(mt_vfs_delete(vfs, at("/claims"), true, &error), 0);
+}
+
 // The server as it really is: uid S, no other capabilities than these two.
 static bool become_service(void)
 {
@@ -683,6 +751,8 @@ int main(void)
     test_sentences();
     test_used();
     test_used_lately();
+    test_claims();
+    test_claims_after_commit();
     test_sweep();
     test_sweep_unknown();
     test_privileges();

@@ -14,8 +14,8 @@ struct mt_vfs_upload {
     int fd;
     uint64_t size;
     struct vfs_claims *claims; // NULL: it is not bounded
-    uint64_t claimed, kept, limit;
-    char name[VFS_TMP_NAME]; // in tmp; empty once it is in place
+    uint64_t claimed, limit;
+    char name[VFS_TMP_NAME]; // in tmp; empty once it is in place or was given up
 };
 
 mt_vfs_upload *mt_vfs_upload_free(mt_vfs_upload *up)
@@ -25,7 +25,7 @@ mt_vfs_upload *mt_vfs_upload_free(mt_vfs_upload *up)
     if (up->name[0])
         (void)unlinkat(up->vfs.tmp, up->name, 0);
     if (up->claims)
-        vfs_claims_leave(up->claims, up->claimed, up->kept);
+        vfs_claims_leave(up->claims, up->claimed);
     mt_close_fd(&up->fd);
     mt_close_fd(&up->vfs.files);
     mt_close_fd(&up->vfs.tmp);
@@ -111,16 +111,24 @@ int mt_vfs_upload_bound(mt_vfs_upload *up, uint64_t used, uint64_t limit)
     return up->claims ? mt_vfs_upload_claim(up, 0) : -ENOMEM;
 }
 
+// Its claim is already somebody else's to have: its blocks go now, not when its client has heard of
+// it.
+static void give_up(mt_vfs_upload *up)
+{
+    (void)!ftruncate(up->fd, 0);
+    if (up->name[0])
+        (void)unlinkat(up->vfs.tmp, up->name, 0);
+    up->name[0] = 0;
+}
+
 int mt_vfs_upload_claim(mt_vfs_upload *up, uint64_t size)
 {
     uint64_t more = size > up->claimed ? size - up->claimed : 0;
 
-    if (!up->claims)
+    if (!up->claims || vfs_claims_add(up->claims, &up->claimed, more, up->limit))
         return 0;
-    if (!vfs_claims_add(up->claims, more, up->limit))
-        return -EDQUOT;
-    up->claimed += more;
-    return 0;
+    give_up(up);
+    return -EDQUOT;
 }
 
 int mt_vfs_upload_write(mt_vfs_upload *up, const void *data, size_t len, mt_err **err)
@@ -198,8 +206,7 @@ int mt_vfs_upload_commit(mt_vfs_upload *up, mt_arena *arena, mt_vfs_entry *ret, 
     replaced = put_in_place(up, dir, name, err);
     if (replaced < 0)
         return -1;
-    vfs_used_grew(&up->vfs, (uint64_t)st.st_size);
-    up->kept = (uint64_t)st.st_size;
+    vfs_used_grew(&up->vfs, up->claims, &up->claimed, (uint64_t)st.st_size);
     if (fsync(dir) < 0 || fstat(up->fd, &st) < 0)
         return mt_fail_errno(err, errno, "cannot sync the folder of '%s'",
                              VFS_SHOWN(up->path.text));

@@ -66,15 +66,17 @@ struct vfs_dir {
 int vfs_dir_next(struct vfs_dir *dir, const struct dirent64 **ret);
 void vfs_dir_done(struct vfs_dir *dir);
 
-void vfs_used_grew(const mt_vfs *vfs, uint64_t bytes); // what mt_vfs_used_lately() remembers
-void vfs_used_changed(const mt_vfs *vfs);
+void vfs_used_changed(const mt_vfs *vfs); // ends what mt_vfs_used_lately() remembers
 
 // What the uploads in flight of one file system have claimed of its limit. Any thread.
 struct vfs_claims *vfs_claims_join(const mt_vfs *vfs, uint64_t used); // NULL: out of memory
-// False: used and all claims would be over the limit.
-bool vfs_claims_add(struct vfs_claims *c, uint64_t bytes, uint64_t limit);
-// Ends the part of one upload, of whose claim so much is now in the file system.
-void vfs_claims_leave(struct vfs_claims *c, uint64_t claimed, uint64_t kept);
+// Adds to what one upload has claimed. False: used and all claims would be over the limit; then it
+// has no claim any more, so that of uploads that stand in each other's way the last one has all
+// room.
+bool vfs_claims_add(struct vfs_claims *c, uint64_t *claimed, uint64_t bytes, uint64_t limit);
+// So many bytes of an upload are in place: what was claimed (c may be NULL) is now used.
+void vfs_used_grew(const mt_vfs *vfs, struct vfs_claims *c, uint64_t *claimed, uint64_t bytes);
+void vfs_claims_leave(struct vfs_claims *c, uint64_t claimed);
 
 // Removes name under parent with all in it; see purge.c. A missing one is no error. On failure
 // *err says what stayed.

@@ -177,9 +177,11 @@ int mt_vfs_upload_begin(const mt_vfs *vfs, const mt_vfs_path *path, int64_t anno
                         mt_vfs_upload **ret, mt_err **err) MT_MUST_USE;
 int mt_vfs_upload_write(mt_vfs_upload *up, const void *data, size_t len, mt_err **err) MT_MUST_USE;
 // Bounds the upload: with all others in flight to the same file system (of this process), and with
-// the used bytes, it stays within limit. Then claim, before anything is written, that it may reach
-// so many bytes; both are quick and may be called by any one thread. 0, -EDQUOT (over the limit;
-// what was claimed before still is), -ENOMEM. An upload that was not bounded may claim anything.
+// the used bytes (as mt_vfs_used_lately() said), it stays within limit. Then claim, before anything
+// is written, that it may reach so many bytes; both may be called by any one thread. 0, -ENOMEM,
+// -EDQUOT: over the limit; the upload is over, what it had written and claimed is free at once. So
+// of several whose sizes nobody knew, and that have no room beside each other, one is let through.
+// An upload that was not bounded may claim anything.
 int mt_vfs_upload_bound(mt_vfs_upload *up, uint64_t used, uint64_t limit) MT_MUST_USE;
 int mt_vfs_upload_claim(mt_vfs_upload *up, uint64_t size) MT_MUST_USE;
 // For those who write by themselves: the file, which stays the upload's. The limit is then asked at

@@ -189,8 +189,8 @@ def test_f_what_a_shell_leaves_in_the_background_lives_on(terminal, py, run):
 def test_f_bytes_pass_unchanged_and_fast_output_whole(terminal, run):
     t = terminal(run)
     t.see(r"\$ $")
-    t.type("stty -echo; cat > /tmp/typed; stty echo; echo re''ady\r")
-    time.sleep(0.5)
+    t.type("stty -echo; echo co''oked; cat > /tmp/typed; stty echo; echo re''ady\r")
+    t.see("cooked")
     t.type("snow ❄ and \x16\x01 control\r\x04")
     t.see("ready")
     t.type("od -An -c /tmp/typed | tr -d ' \\n'; echo; seq 200000 | sha256sum; seq 200000; echo al''l\r")

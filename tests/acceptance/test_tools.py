@@ -142,3 +142,29 @@ def test_a_full_state_disk_is_told_and_survived(tmp_path):
     done = subprocess.run(["unshare", "-m", sys.executable, "-c", script, ROOT / "tools", tmp_path], capture_output=True,
                           text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_names_of_failed_tests_end_the_log_of_a_test_run(tmp_path):
+    """run-parts on parts that print what each kind of test prints."""
+    said = {"tap": "ok 1 - a thing\nnot ok 2 - another thing\nnot ok 3 # SKIP a third",
+            "pytest": "FAILED tests/x/test_x.py::test_y[a b] - assert 1 == 2\nERROR tests/x/test_z.py::test_w\n"
+                      "1 failed, 1 error, 3 passed in 2.10s",
+            "meson": " 1/2 unit / base    OK      0.02s\n 2/2 unit / http    TIMEOUT  30.02s   killed\n"
+                     "Ok:                 1\nFail:               0\nTimeout:            1",
+            "silent": "something odd", "fine": "ok 1 - a thing"}
+    (tmp_path / "tools").mkdir()
+    for name, text in said.items():
+        (tmp_path / name).write_text(text + "\n")
+    parts = [(name, "all", 5, 20, f"cat {name}" + ("" if name == "fine" else "; exit 3")) for name in said]
+    parts.append(("endless", "all", 1, 1, "echo not ok 1 - stuck; exec sleep 30"))
+    tool = (ROOT / "tools/run-parts").read_text()
+    before, after = tool.split("\nPARTS = [", 1)[0], tool.split("\n]\n", 1)[1]
+    (tmp_path / "tools/run-parts").write_text(f"{before}\nPARTS = {parts!r}\n{after}")
+    (tmp_path / "build").mkdir()
+    done = subprocess.run([sys.executable, tmp_path / "tools/run-parts", "all"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.endswith(
+        "\n\nfailed: tap: another thing\nfailed: pytest: tests/x/test_x.py::test_y[a b]\n"
+        "failed: pytest: tests/x/test_z.py::test_w\nfailed: meson: unit / http\nfailed: silent: exit status 3\n"
+        "failed: endless: stuck\nfailed: endless: killed at its limit of 1 s\n6 passed, 6 failed, 1 skipped\n"), done.stdout

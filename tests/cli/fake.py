@@ -157,6 +157,13 @@ class Fake:
     def asked(self, method, pattern):
         return [r for r in self.requests if r.method == method and re.search(pattern, r.path)]
 
+    def await_asked(self, method, pattern, seconds=30):
+        """Waits until a client has asked so."""
+        deadline = time.monotonic() + seconds
+        while not self.asked(method, pattern):
+            assert time.monotonic() < deadline, f"nobody asked {method} {pattern} in {seconds} s"
+            time.sleep(0.02)
+
     # ---- routes ----
 
     def handle(self, r):

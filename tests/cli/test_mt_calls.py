@@ -70,7 +70,7 @@ def test_options_stand_anywhere_and_after_two_dashes_not(mt, fake):
 def test_nothing_reads_stdin_unless_asked(fake, environment, tmp_path):
     read, write = os.pipe()  # never written, never closed: a reader would hang
     for words in (["whoami"], ["vfs-list"], ["capsule-start", "bench"], ["help"]):
-        subprocess.run([MT, *words], stdin=read, env=environment, check=True, timeout=10, capture_output=True)
+        subprocess.run([MT, *words], stdin=read, env=environment, check=True, timeout=30, capture_output=True)
     os.close(read), os.close(write)
 
 

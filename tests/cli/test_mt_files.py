@@ -6,7 +6,6 @@ import pty
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 from fake import NOW, Cut, Problem
@@ -169,19 +168,20 @@ def test_a_file_that_goes_during_a_copy_loses_only_itself(mt, fake, tmp_path):
 
 def test_an_interrupt_leaves_no_part_and_exits_130(fake, environment, tmp_path):
     vfs(fake, **{"/f": b"x"})
-    go = threading.Event()
+    go, over = threading.Event(), threading.Event()
 
     def slow(r, m):
         go.set()
-        time.sleep(1)
+        over.wait(60)
         return 200, b"x"
     fake.on("GET", ".*/files", slow)
     work = tmp_path / "w"
     work.mkdir()
     with subprocess.Popen([MT, "cp", "/vfs/data/f", "f"], env=environment, cwd=work, stderr=subprocess.PIPE) as p:
-        go.wait(10)
+        assert go.wait(30)
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=10)
+        _, err = p.communicate(timeout=30)
+    over.set()
     assert p.returncode == 130 and list(work.iterdir()) == [], err
 
 
@@ -212,7 +212,7 @@ def test_ls_stat_mkdir_mv_rm(mt, fake):
 def test_control_characters_do_not_reach_a_terminal(fake, environment):
     vfs(fake, **{"/a\x1b[31m\u009b1m\nb": b""})
     master, slave = pty.openpty()
-    subprocess.run([MT, "ls", "/vfs/data"], env={**environment, "NO_COLOR": "1"}, stdout=slave, check=True, timeout=10)
+    subprocess.run([MT, "ls", "/vfs/data"], env={**environment, "NO_COLOR": "1"}, stdout=slave, check=True, timeout=30)
     assert os.read(master, 1000) == b"a?[31m?1m?b\r\n"
     os.close(master), os.close(slave)
 
@@ -230,20 +230,21 @@ def test_vfs_delete_by_force_says_what_it_breaks(mt, fake):
 
 def test_a_closed_terminal_leaves_no_part(environment, fake, tmp_path):
     vfs(fake, **{"/f": b"x"})
-    go = threading.Event()
+    go, over = threading.Event(), threading.Event()
 
     def slow(r, m):
         go.set()
-        time.sleep(1)
+        over.wait(60)
         return 200, b"x"
     fake.on("GET", ".*/files", slow)
     work = tmp_path / "w"
     work.mkdir()
     with subprocess.Popen([MT, "cp", "/vfs/data/f", "f"], env=environment, cwd=work, stderr=subprocess.PIPE,
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as p:
-        go.wait(10)
+        assert go.wait(30)
         p.send_signal(signal.SIGHUP)
-        p.communicate(timeout=10)
+        p.communicate(timeout=30)
+    over.set()
     assert p.returncode == 129 and list(work.iterdir()) == []
 
 

@@ -64,9 +64,7 @@ def test_a_wait_outlives_a_restart_of_the_server(fake, environment):
     with subprocess.Popen([MT, "capsule-start", "report"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
         assert p.stdout.readline()
-        deadline = time.monotonic() + 10
-        while not fake.asked("GET", "/v1/capsule-runs/") and time.monotonic() < deadline:
-            time.sleep(0.02)
+        fake.await_asked("GET", "/v1/capsule-runs/")
         fake.on("GET", "/v1/capsule-runs/.*", lambda r, m: (_ for _ in ()).throw(Cut()))
         time.sleep(0.3)
         fake.stop()
@@ -82,9 +80,9 @@ def test_interrupting_a_wait_says_that_the_run_goes_on(fake, environment):
     with subprocess.Popen([MT, "capsule-start", "report"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as p:
         run = p.stdout.readline().strip()
-        time.sleep(0.3)
+        fake.await_asked("GET", "/v1/capsule-runs/")
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=10)
+        _, err = p.communicate(timeout=30)
     assert p.returncode == 130 and f"mt capsule-terminate {run} stops it" in err
     fake.finish(fake.runs[0])
 

@@ -84,8 +84,8 @@ def test_after_ctrl_c_the_error_is_one_word(environment, fake, tmp_path):
     with subprocess.Popen([MT, "capsule-start", "report"], env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as p:
         p.stdout.readline()
-        time.sleep(0.3)
+        fake.await_asked("GET", "/v1/capsule-runs/")
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=10)
+        _, err = p.communicate(timeout=30)
     assert p.returncode == 130 and err.splitlines()[1:] == ["mt: interrupted"], err
     fake.finish(fake.runs[0])

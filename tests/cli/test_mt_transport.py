@@ -25,7 +25,7 @@ def test_over_tcp_a_host_header_and_a_key(environment):
                                    % len(body) + body)
         thread = threading.Thread(target=serve)
         thread.start()
-        done = subprocess.run([MT, "whoami"], capture_output=True, timeout=10, check=True,
+        done = subprocess.run([MT, "whoami"], capture_output=True, timeout=30, check=True,
                               env={**environment, "MAITENTO_URL": f"http://127.0.0.1:{port}/",
                                    "MAITENTO_API_KEY": "mt_x"})
         thread.join(10)

@@ -1,4 +1,5 @@
 """Field cases O-01 to O-18: running a command, by the API's Python client and by mt."""
+import datetime
 import json
 import os
 import re
@@ -69,6 +70,12 @@ def sh(run):
     return lambda line, **options: run("sh", ["-c", line], **options)
 
 
+def ran(done):
+    """Seconds from its start to its end."""
+    began, ended = (datetime.datetime.fromisoformat(done.raw[k].rstrip("Z")) for k in ("dateStarted", "dateEnded"))
+    return (ended - began).total_seconds()
+
+
 def memory_kib(process):
     text = Path(f"/proc/{process.pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", text).group(1))
@@ -81,14 +88,15 @@ def memory_kib(process):
                                   "setsid sleep 100 & echo hi", "(sleep 100; echo late) & echo hi"])
 def test_o01_a_background_child_holds_nothing_up(run, sh, line, user):
     for done in (sh(line, run_as_user=user), run(line, run_as_user=user)):
-        assert (done.exit_code, done.output_standard) == (0, "hi\n") and done.took < 1.5, (done.raw, done.took)
+        assert (done.exit_code, done.output_standard) == (0, "hi\n") and ran(done) < 1, done.raw
 
 
 def test_o01_the_queue_moves_on_and_late_bytes_are_in_the_spool_only(py, bench, sh, run):
-    first = sh("(sleep 2; echo late) & echo hi")
-    second = run("echo", ["second"])
-    assert second.output_standard == "second\n" and second.took < 1.5
-    deadline = time.monotonic() + 10
+    go = f"/tmp/go{os.urandom(4).hex()}"
+    first = sh(f"(until [ -e {go} ]; do sleep 0.05; done; echo late) & echo hi")
+    assert run("echo", ["second"]).output_standard == "second\n"
+    assert run("touch", [go]).exit_code == 0
+    deadline = time.monotonic() + 60
     while b"late" not in b"".join(py.capsule_runs.output(bench, first)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert b"".join(py.capsule_runs.output(bench, first)) == b"hi\nlate\n"
@@ -103,8 +111,10 @@ def test_o01_two_hundred_rounds_leave_nothing_open(server, py, sh, other):
     before = fds()
     for _ in range(200):
         assert sh("sleep 0.05 & echo hi", in_run=other).output_standard == "hi\n"
-    after = fds()
-    assert after[0] <= before[0] + 8 and after[1] <= before[1] + 2, (before, after)
+    deadline = time.monotonic() + 30
+    while (after := fds())[0] > before[0] + 8 or after[1] > before[1] + 2:  # some may just be closing
+        assert time.monotonic() < deadline, (before, after)
+        time.sleep(0.1)
 
 
 # ---- O-02 ----
@@ -121,7 +131,7 @@ def test_o02_a_time_out_ends_all_that_it_started(sh, run, py, bench, line):
     done = sh(line.replace("{n}", n), max_duration="00:00:01")
     assert 0.9 < done.took < 4 and (done.status, done.end_reason, done.limit_ms) == ("Error", "timeout", 1000), done.raw
     assert done.exit_code == (137 if "trap" in line else 143), done.raw
-    assert run("echo next").took < 1
+    assert run("echo next").output_standard == "next\n"
     assert py.capsule_runs.wait_command(bench, untouched).output_standard == "mine\n"
     time.sleep(2)
     assert "late" + n not in run("ls /tmp").output_standard
@@ -144,9 +154,9 @@ def test_o03_no_zombies_gather_and_no_status_is_swallowed(py, other, sh, run):
     for _ in range(60):
         sh("for i in 1 2 3 4 5; do (sleep 0.1 &); done", in_run=other)
     assert {py.capsule_runs.wait_command(other, c).exit_code for c in codes} == {7}
-    time.sleep(0.5)
-    count = sh("grep -l State:.Z /proc/[0-9]*/status | wc -l", in_run=other)
-    assert count.output_standard == "0\n"
+    deadline = time.monotonic() + 30  # the last ones may still be sleeping
+    while sh("grep -l State:.Z /proc/[0-9]*/status | wc -l", in_run=other).output_standard != "0\n":
+        assert time.monotonic() < deadline, sh("grep -h -B1 State:.Z /proc/[0-9]*/status", in_run=other).output_standard
 
 
 # ---- O-04, O-05 ----

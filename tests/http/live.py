@@ -503,7 +503,7 @@ def test_timeouts():
             except ConnectionError:
                 pass
             assert Answer(s).problem()["code"] == "requestTimeout" and closed(s)
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 15  # all of it would take 20
         # A body that stops.
         with sv.connect() as s:
             s.sendall(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nxx")

@@ -80,7 +80,7 @@ def test_a_limit_that_is_lowered_ends_nobody_that_does_not_write(api, work, serv
     while vfs(api, work)["usedBytes"] < 8 * MIB:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(1.5)  # it has been looked at
+    time.sleep(3)  # it has been looked at
     set_limit(api, work, 1 * MIB)
     for _ in range(3):  # the disk is never quite still: several looks
         other = api.namespace()

@@ -293,7 +293,7 @@ class Runner:
                 raise TimeoutError(f"no '{kind}' in {timeout} s: {self.journal(run_id)}\n{self.log()}")
             time.sleep(0.005)
 
-    def supervisor(self, run_id, timeout=10):
+    def supervisor(self, run_id, timeout=60):
         """Its process id."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:

@@ -16,7 +16,7 @@ from mtwire import START, SWEEP, Failed, Gone, Link, Reader, text
 WAIT = {"command": "touch /tmp/on; sleep 100 & sleep 100"}
 
 
-def until(condition, what, seconds=15):
+def until(condition, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
