@@ -4,12 +4,14 @@
 // mt-init has no libc.
 //
 //   supervisor -> mt-init   mt_init_request   with file descriptors (SCM_RIGHTS), in this order:
-//                           the block, then those of stdin, stdout, stderr, text and program whose
-//                           flag is set, then cgroup_count files to join by writing "0".
+//                           the block, unless it is in the message, then those of stdin, stdout,
+//                           stderr, text and program whose flag is set, then cgroup_count files
+//                           to join by writing "0".
 //   mt-init -> supervisor   mt_init_reply     READY once; STARTED or FAILED for each request, in
 //                           order; EXITED for each STARTED, once.
 //
-// The block is a sealed memfd of NUL-terminated strings, one after another: the program's path, the
+// The block has NUL-terminated strings, one after another, in a sealed memfd or, where it is small,
+// in the message itself: the program's path, the
 // working folder, argc arguments, envc settings of the environment. What has no flag is /dev/null.
 // The end of the socket ends mt-init, and with it every process of the capsule.
 #pragma once
@@ -25,6 +27,7 @@ enum {
     MT_INIT_FDS_MAX = 6 + MT_INIT_CGROUPS_MAX,
     MT_INIT_STRINGS_MAX = 32768,     // arguments and environment together
     MT_INIT_BLOCK_MAX = 16 << 20,    // bytes
+    MT_INIT_BLOCK_HERE_MAX = 1024,   // of one in the message
     MT_INIT_CHILDREN_MAX = 4096 + 8, // children watched at once: past the ceiling of pids
 };
 
@@ -34,6 +37,7 @@ enum mt_init_flags {
     MT_INIT_HAS_STDERR = 1u << 2,
     MT_INIT_HAS_TEXT = 1u << 3,
     MT_INIT_HAS_PROGRAM = 1u << 4, // execute this, not the block's path; not with a text
+    MT_INIT_BLOCK_HERE = 1u << 5,  // no fd: the block is in the message
 };
 
 enum mt_init_message {
@@ -68,6 +72,7 @@ typedef struct mt_init_request {
     uint32_t cgroup_count;
     uint32_t group_count;
     uint32_t groups[MT_INIT_GROUPS_MAX];
+    char block[MT_INIT_BLOCK_HERE_MAX];
 } mt_init_request;
 
 typedef struct mt_init_reply {

@@ -15,6 +15,7 @@
 #include <linux/signal.h>
 #include <linux/socket.h>
 #include <linux/wait.h>
+#include <stdbool.h>
 
 #define CLOEXEC 02000000
 #define RDWR    02
@@ -80,6 +81,7 @@ typedef struct job {
 static watched children[MT_INIT_CHILDREN_MAX];
 static unsigned child_count;
 static job current;
+static char *few_pointers[64];
 static char child_stack[CHILD_STACK] __attribute__((aligned(16)));
 static int null_fd;
 static int signal_fd;
@@ -129,12 +131,17 @@ static void close_fds(job *j)
     j->fd_count = 0;
 }
 
+static bool is_here(const job *j)
+{
+    return j->req.flags & MT_INIT_BLOCK_HERE;
+}
+
 static void release(job *j)
 {
     close_fds(j);
-    if (j->block)
+    if (j->block && !is_here(j))
         (void)SYS2(__NR_munmap, j->block, j->req.block_bytes);
-    if (j->pointers)
+    if (j->pointers && j->pointers != few_pointers)
         (void)SYS2(__NR_munmap, j->pointers, j->pointers_bytes);
     j->block = NULL;
     j->pointers = NULL;
@@ -195,6 +202,13 @@ static int flagged_fds(uint32_t flags)
     return n;
 }
 
+// A mapped file that shrinks is a SIGBUS, and one that changes is read twice with two answers.
+static bool is_sealed(const job *j)
+{
+    return (SYS3(__NR_fcntl, j->fds[0], GET_SEALS, 0) & SEAL_SHRINK_WRITE) == SEAL_SHRINK_WRITE &&
+           SYS3(__NR_lseek, j->fds[0], 0, 2) == (long)j->req.block_bytes;
+}
+
 static int check_request(job *j)
 {
     mt_init_request *r = &j->req;
@@ -204,14 +218,11 @@ static int check_request(job *j)
         r->envc > MT_INIT_STRINGS_MAX || r->argc + r->envc > MT_INIT_STRINGS_MAX || r->argc < 1 ||
         r->block_bytes < 2 || r->block_bytes > MT_INIT_BLOCK_MAX ||
         (r->flags & MT_INIT_HAS_TEXT && r->flags & MT_INIT_HAS_PROGRAM) ||
-        j->fd_count != 1 + flagged_fds(r->flags) + (int)r->cgroup_count ||
+        j->fd_count != !is_here(j) + flagged_fds(r->flags) + (int)r->cgroup_count ||
+        (is_here(j) && r->block_bytes > MT_INIT_BLOCK_HERE_MAX) ||
         child_count == MT_INIT_CHILDREN_MAX)
         return -EBADMSG;
-    // A mapped file that shrinks is a SIGBUS, and one that changes is read twice with two answers.
-    if ((SYS3(__NR_fcntl, j->fds[0], GET_SEALS, 0) & SEAL_SHRINK_WRITE) != SEAL_SHRINK_WRITE ||
-        SYS3(__NR_lseek, j->fds[0], 0, 2) != (long)r->block_bytes)
-        return -EBADMSG;
-    return 0;
+    return is_here(j) || is_sealed(j) ? 0 : -EBADMSG;
 }
 
 static int prepare(job *j)
@@ -221,8 +232,12 @@ static int prepare(job *j)
     if (e)
         return e;
     j->pointers_bytes = (j->req.argc + j->req.envc + 2) * sizeof(char *);
-    j->block = map(j->req.block_bytes, PROT_READ, MAP_PRIVATE, j->fds[0]);
-    j->pointers = map(j->pointers_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    j->block =
+        is_here(j) ? j->req.block : map(j->req.block_bytes, PROT_READ, MAP_PRIVATE, j->fds[0]);
+    j->pointers =
+        j->pointers_bytes <= sizeof(few_pointers)
+            ? few_pointers
+            : map(j->pointers_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (!j->block || !j->pointers)
         return -12; // ENOMEM
     return lay_out_strings(j);
@@ -250,7 +265,7 @@ static long join_cgroups(job *j)
 // at 3 already. A program's is closed when it is executed.
 static long arrange_fds(job *j)
 {
-    int next = 1, keep = 2;
+    int next = is_here(j) ? 0 : 1, keep = 2;
     long r = 0;
 
     for (int fd = 0; fd <= 2 && r >= 0; fd++) {

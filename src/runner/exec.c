@@ -72,17 +72,24 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
 {
     int groups[MT_CGROUP_JOIN_MAX], fds[MT_INIT_FDS_MAX], r;
     int joins = mt_cgroup_join_fds(s->res->cgroup, what->group, groups, err);
+    bool is_here = block->strings.len <= sizeof(req->block);
     _cleanup_close_ int strings = -1, text = -1;
     const int streams[] = {what->in_fd, what->out_fd, what->err_fd};
     size_t count = 0;
 
     if (joins < 0)
         return -1;
-    strings = sealed_memfd("exec", &block->strings);
+    if (is_here)
+        memcpy(req->block, block->strings.data, block->strings.len);
+    else
+        strings = sealed_memfd("exec", &block->strings);
     if (block->text.len)
         text = sealed_memfd("text", &block->text);
-    fds[count++] = strings;
     req->flags = block->text.len ? MT_INIT_HAS_TEXT : 0;
+    if (is_here)
+        req->flags |= MT_INIT_BLOCK_HERE;
+    else
+        fds[count++] = strings;
     for (uint32_t i = 0; i < MT_ARRAY_SIZE(streams); i++) {
         if (streams[i] < 0)
             continue;
@@ -98,7 +105,7 @@ static int send_block(supervisor *s, const sup_exec *what, mt_init_request *req,
     for (int i = 0; i < joins; i++)
         fds[count++] = groups[i];
     req->cgroup_count = (uint32_t)joins;
-    if (strings < 0 || (block->text.len && text < 0))
+    if ((!is_here && strings < 0) || (block->text.len && text < 0))
         r = -ENOMEM;
     else
         r = sup_ask(s, what->group, req, fds, count);

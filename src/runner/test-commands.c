@@ -818,9 +818,9 @@ static void test_stopped_at_birth(void)
                                     .async = true,
                                     .max_duration_ms = 500}),
                37);
-    CHECK_INT(await(sh("echo ok"), 20000)->e.exit_code, 0);
+    CHECK_INT(await(sh("echo ok"), 90000)->e.exit_code, 0);
     for (size_t i = 0; i < MT_ARRAY_SIZE(ids); i++)
-        CHECK(await(ids[i], 20000)->started);
+        CHECK(await(ids[i], 90000)->started);
     finish();
 }
 

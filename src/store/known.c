@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose key it was, remembered: a client sends the same one with each request. What is remembered holds
-// as long as no transaction but those that say so (tx.keeps_identities) was committed: whoever takes
-// a right away has not been answered before this is forgotten.
+// Whose key it was, remembered: a client sends the same one with each request. What is remembered
+// holds as long as no transaction but those that say so (tx.keeps_identities) was committed:
+// whoever takes a right away has not been answered before this is forgotten.
 #include "store/store-internal.h"
 
 static known_key *slot_of(mt_store *s, const unsigned char hash[STORE_HASH])
