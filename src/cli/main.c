@@ -17,6 +17,7 @@ const cli_group cli_groups[] = {
     {"Copying", cli_copy_commands},
     {"Projects", cli_project_commands},
     {"", cli_fmt_commands},
+    {"", cli_app_commands},
     {"Capsules", cli_capsule_commands},
     {"Runs of capsules", cli_run_commands},
     {"", cli_logs_commands},
