@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+enum { FILE_MAX = 8 << 20 };
+
 // ---- app-check ----
 
 // One app that is being checked: the .mtc files of a folder.
@@ -40,7 +42,7 @@ static bool is_program(const tree_item *item)
 {
     size_t len = strlen(item->rel);
 
-    return item->type == VFS_FILE && len > 4 && strcmp(item->rel + len - 4, ".mtc") == 0 &&
+    return item->type != VFS_FOLDER && len > 4 && strcmp(item->rel + len - 4, ".mtc") == 0 &&
            item->rel[0] != '.' && !strchr(item->rel, '/');
 }
 
@@ -71,8 +73,8 @@ static int read_source(app *a, int root, const char *folder, const char *rel, mt
         return mt_wrap(err, "%s", folder);
     r = mt_read_all(fd, text);
     if (r == -EMSGSIZE)
-        return mt_fail(err, MT_E_TOO_LARGE, "'%s' is over %d KiB, the limit of a program's file",
-                       a->paths[a->count - 1], MT_MTC_MAX_BYTES >> 10);
+        return mt_fail(err, MT_E_TOO_LARGE, "'%s' is larger than %d MiB", a->paths[a->count - 1],
+                       FILE_MAX >> 20);
     if (r < 0)
         return mt_fail_errno(err, r, "cannot read '%s'", a->paths[a->count - 1]);
     a->sources[a->count - 1] =
@@ -81,7 +83,7 @@ static int read_source(app *a, int root, const char *folder, const char *rel, mt
 }
 
 // name: of the app, whose main is in NAME.mtc.
-static int read_sources(app *a, const char *folder, const char *name, mt_err **err)
+static int read_sources(cli *c, app *a, const char *folder, const char *name, mt_err **err)
 {
     _cleanup_close_ int root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_free_ char *main_name = xprintf("%s.mtc", name);
@@ -97,6 +99,11 @@ static int read_sources(app *a, const char *folder, const char *name, mt_err **e
     for (size_t i = 0; i < t.count && r == 0; i++) {
         if (!is_program(&t.items[i]))
             continue;
+        if (t.items[i].type != VFS_FILE) {
+            cli_warn(c, "%s/%s is %s: skipped", folder, t.items[i].rel,
+                     t.items[i].type == VFS_LINK ? "a link" : "no regular file");
+            continue;
+        }
         if (a->count > MT_MTC_MAX_FILES)
             break; // one more than there may be: the checker says so
         if (mt_streq(t.items[i].rel, main_name))
@@ -166,7 +173,7 @@ static int check_app(check *k, const char *folder, const char *name, mt_err **er
     int r;
 
     memset(a, 0, sizeof(*a));
-    r = read_sources(a, folder, name, err);
+    r = read_sources(k->c, a, folder, name, err);
     if (r == 0 && a->count > 0)
         r = check_sources(k, a, folder, name, err);
     app_done(a);

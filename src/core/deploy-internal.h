@@ -14,7 +14,7 @@ typedef struct mt_project_item {
     const char *definition;
     mt_mtr_ref *refs;
     mt_template_tag *tags; // of a prompt
-    mt_source sources[2];
+    mt_source *sources;
     size_t source_count;
     struct mt_project_item *next;
 } mt_project_item;

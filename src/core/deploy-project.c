@@ -3,6 +3,7 @@
 #include "core/deploy-internal.h"
 
 #include "base/utf8.h"
+#include "mtc/mtc.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -157,6 +158,25 @@ const mt_project_item *mt_project_find(const mt_project *p, mt_kind kind, const 
     return NULL;
 }
 
+static int add_source(mt_project *p, mt_project_item *item, const source_file *f)
+{
+    size_t count = item->source_count;
+
+    // Room is doubled each time that it is full.
+    if ((count & (count - 1)) == 0) {
+        mt_source *sources = mt_arena_array_of(p->arena, mt_source, count ? count * 2 : 1);
+
+        if (!sources)
+            return -1;
+        for (size_t i = 0; i < count; i++)
+            sources[i] = item->sources[i];
+        item->sources = sources;
+    }
+    item->sources[item->source_count++] = (mt_source){
+        f->path, f->file->content.data ? f->file->content.data : "", f->file->content.len};
+    return 0;
+}
+
 static mt_project_item *add_item(mt_project *p, mt_kind kind, mt_str name, const source_file *f)
 {
     mt_project_item *item = mt_arena_new_of(p->arena, mt_project_item);
@@ -168,11 +188,8 @@ static mt_project_item *add_item(mt_project *p, mt_kind kind, mt_str name, const
         .name = mt_arena_strndup(p->arena, name.data, name.len),
         .path = f->path,
         .text = f->file->content,
-        .sources = {{f->path, f->file->content.data ? f->file->content.data : "",
-                     f->file->content.len}},
-        .source_count = 1,
     };
-    if (!item->name)
+    if (!item->name || add_source(p, item, f) < 0)
         return NULL;
     *p->end = item;
     p->end = &item->next;
@@ -283,27 +300,6 @@ static int read_prompt(mt_project *p, mt_project_item *item)
     return item->definition ? 0 : -1;
 }
 
-static void check_program(mt_project *p, const source_file *f)
-{
-    mt_str text = f->file->content;
-    size_t bad = mt_utf8_bad_at(text.data, text.len);
-    unsigned line = 1;
-
-    if (text.len > MT_MTR_MAX_BYTES) {
-        path_fault(p, f->path, NULL, "the file is over 1024 KiB, the limit of a program");
-        return;
-    }
-    if (bad == text.len && text.len > 0 && memchr(text.data, '\0', text.len))
-        bad = (size_t)((const char *)memchr(text.data, '\0', text.len) - text.data);
-    if (bad == text.len)
-        return;
-    for (size_t i = 0; i < bad; i++)
-        line += text.data[i] == '\n';
-    mt_mtr_diags_add(p->diags, MT_MTR_ERROR, f->path, text, line, 1, NULL, NULL,
-                     text.data[bad] ? "not UTF-8: save the file as UTF-8"
-                                    : "NUL byte in a program");
-}
-
 // ---- folders ----
 
 static int read_single(mt_project *p, const source_file *f, mt_kind kind, mt_str file_name,
@@ -327,19 +323,22 @@ static int read_single(mt_project *p, const source_file *f, mt_kind kind, mt_str
     return read_mtr(p, item, item->path, item->text);
 }
 
-// apps/NAME/NAME.mtc and .mtr come in any order: the first makes the item, the other joins it.
+// apps/NAME/NAME.mtc, more .mtc files and NAME.mtr come in any order: the first makes the item, the
+// others join it.
 static int read_app(mt_project *p, const source_file *f)
 {
     mt_str name = f->parts.parts[1], file = f->parts.parts[2];
     bool settings = ends_with(file, ".mtr"), program = ends_with(file, ".mtc");
     mt_str stem = settings || program ? stem_of(file, ".mtr") : file;
+    bool own = stem.len == name.len && memcmp(stem.data, name.data, name.len) == 0;
     mt_project_item *item;
     const char *text;
 
-    if (f->parts.count != 3 || (!settings && !program) || stem.len != name.len ||
-        memcmp(stem.data, name.data, name.len) != 0) {
-        path_fault(p, f->path, NULL,
-                   "an app is apps/NAME/NAME.mtc, with its settings in apps/NAME/NAME.mtr");
+    if (f->parts.count != 3 || (!settings && !program) || (settings && !own)) {
+        path_fault(
+            p, f->path, NULL,
+            "an app is apps/NAME/NAME.mtc and what other .mtc files its folder has, with its "
+            "settings in apps/NAME/NAME.mtr");
         return 0;
     }
     if (!good_name(p, f, name))
@@ -347,18 +346,14 @@ static int read_app(mt_project *p, const source_file *f)
     text = mt_arena_strndup(p->arena, name.data, name.len);
     item = text ? (mt_project_item *)mt_project_find(p, MT_KIND_APP, text) : NULL;
     if (item) {
-        item->sources[item->source_count++] = (mt_source){
-            f->path, f->file->content.data ? f->file->content.data : "", f->file->content.len};
+        if (add_source(p, item, f) < 0)
+            return -1;
     } else {
         item = add_item(p, MT_KIND_APP, name, f);
         if (!item)
             return -1;
     }
-    if (program) {
-        check_program(p, f);
-        return 0;
-    }
-    return read_mtr(p, item, f->path, f->file->content);
+    return program ? 0 : read_mtr(p, item, f->path, f->file->content);
 }
 
 static int read_interaction(mt_project *p, const source_file *f)
@@ -492,17 +487,42 @@ static mt_deploy_file *sorted(mt_project *p)
     return files;
 }
 
-static void check_apps(mt_project *p)
+// The program of an app, all of its files together.
+static int check_app(mt_project *p, const mt_project_item *item)
+{
+    mt_mtc_source *files = mt_arena_array_of(p->arena, mt_mtc_source, item->source_count + 1);
+    const char *main_path = mt_arena_printf(p->arena, "apps/%s/%s.mtc", item->name, item->name);
+    _cleanup_(mt_mtc_program_free_p) mt_mtc_program *program = NULL;
+    size_t count = 0, main_file = SIZE_MAX;
+
+    if (!files || !main_path)
+        return -1;
+    for (size_t i = 0; i < item->source_count; i++) {
+        const mt_source *s = &item->sources[i];
+
+        if (!ends_with(mt_str_of(s->path), ".mtc"))
+            continue;
+        if (mt_streq(s->path, main_path))
+            main_file = count;
+        files[count++] = (mt_mtc_source){s->path, {s->text, s->len}};
+    }
+    if (count == 0)
+        path_fault(p, item->path, NULL, "app '%s' has settings but no program: %s", item->name,
+                   main_path);
+    else if (main_file == SIZE_MAX)
+        path_fault(p, main_path, NULL, "app '%s' has no file %s.mtc: it holds main", item->name,
+                   item->name);
+    program = mt_mtc_check(files, count, main_file, p->diags);
+    return program ? 0 : -1;
+}
+
+static int check_apps(mt_project *p)
 {
     for (const mt_project_item *i = p->first; i; i = i->next) {
-        bool program = false;
-
-        for (size_t s = 0; s < i->source_count && i->kind == MT_KIND_APP; s++)
-            program |= ends_with(mt_str_of(i->sources[s].path), ".mtc");
-        if (i->kind == MT_KIND_APP && !program)
-            path_fault(p, i->path, NULL, "app '%s' has settings but no program: apps/%s/%s.mtc",
-                       i->name, i->name, i->name);
+        if (i->kind == MT_KIND_APP && check_app(p, i) < 0)
+            return -1;
     }
+    return 0;
 }
 
 // Apps without settings get the defaults.
@@ -529,6 +549,5 @@ int mt_project_read(mt_project *p)
         if (read_file(p, &files[i]) < 0)
             return -1;
     }
-    check_apps(p);
-    return settle_apps(p);
+    return check_apps(p) < 0 ? -1 : settle_apps(p);
 }

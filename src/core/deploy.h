@@ -2,7 +2,7 @@
 // Deploy: a project's files become resources of a namespace, all or nothing. The folder gives the
 // kind, the stem the name:
 //
-//   agents/NAME.mtr   apps/NAME/NAME.mtc (+ NAME.mtr)   capsules/NAME.mtr
+//   agents/NAME.mtr   apps/NAME/NAME.mtc (+ more .mtc, NAME.mtr)   capsules/NAME.mtr
 //   interactions/one-shot/NAME.mtr   json/NAME.json   prompts/NAME.md
 //
 // Every fault of the project is found in one go, with its place. Blocking: for worker threads.

@@ -173,10 +173,11 @@ static void test_paths(void)
         {"interactions/round-robin/x.mtr",
          "interactions/round-robin/x.mtr:0:0 interactions are interactions/one-shot/NAME.mtr: this "
          "version has no other kind of them"},
-        {"apps/x.mtr", "apps/x.mtr:0:0 an app is apps/NAME/NAME.mtc, with its settings in "
-                       "apps/NAME/NAME.mtr"},
-        {"apps/x/y.mtc", "apps/x/y.mtc:0:0 an app is apps/NAME/NAME.mtc, with its settings in "
-                         "apps/NAME/NAME.mtr"},
+        {"apps/x.mtr", "apps/x.mtr:0:0 an app is apps/NAME/NAME.mtc and what other .mtc files its "
+                       "folder has, with its settings in apps/NAME/NAME.mtr"},
+        {"apps/x/y.mtr", "apps/x/y.mtr:0:0 an app is apps/NAME/NAME.mtc and what other .mtc files "
+                         "its folder has, with its settings in apps/NAME/NAME.mtr"},
+        {"apps/x/y.mtc", "apps/x/x.mtc:0:0 app 'x' has no file x.mtc: it holds main"},
         {"apps/x/x.mtr", "apps/x/x.mtr:0:0 app 'x' has settings but no program: apps/x/x.mtc"},
         {"README.md", "warning README.md:0:0 ignored: it is in none of the project's folders"},
         {".git/config", "warning .git/config:0:0 ignored: hidden files are no part of a project"},
@@ -184,7 +185,8 @@ static void test_paths(void)
          "warning capsules/.x.mtr.swp:0:0 ignored: hidden files are no part of a project"},
         {"capsules/x.mtr~", "warning capsules/x.mtr~:0:0 ignored: an editor's copy"},
         {"capsules/x.mtr", ""},
-        {"apps/x/x.mtc", ""},
+        {"apps/x/x.mtc", "apps/x/x.mtc:0:0 the program has no function main [write string main() "
+                         "{ … }; its parameters are the app's inputs]"},
     };
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++)
@@ -339,10 +341,40 @@ static void test_items(void)
     unload(&l);
 }
 
+// All files of an app are one program, checked as mt app-check does.
+static void test_programs(void)
+{
+    const mt_deploy_item *items;
+    size_t count;
+    loaded l;
+
+    load(&l, &empty, false,
+         PROJECT("apps/x/words.mtc", "string word() { return(\"x\"); }", "apps/x/x.mtc",
+                 "void main() { PrintLine(word()); }", "apps/x/x.mtr", ""));
+    CHECK_STR(mt_buf_str(&l.report), "");
+    items = mt_project_items(l.project, &count);
+    CHECK_INT(count, 1);
+    CHECK_INT(items[0].source_count, 3);
+    CHECK_STR(items[0].sources[0].path, "apps/x/words.mtc");
+    CHECK_STR(items[0].sources[1].path, "apps/x/x.mtc");
+    CHECK_STR(items[0].sources[2].path, "apps/x/x.mtr");
+    unload(&l);
+    expect(
+        &empty, false,
+        PROJECT("apps/x/words.mtc", "int word() { return(\"x\"); }", "apps/x/x.mtc",
+                "void main() {\n\tPrintLine(wrod());\n\tPrintLine(1)\n}"),
+        "apps/x/x.mtc:2:12 no function 'wrod' is known [did you mean 'word'?]\n"
+        "apps/x/x.mtc:3:12 argument 1 of PrintLine takes a string, not an int: void "
+        "PrintLine(string text) [\"\" + … makes a string of it]\n"
+        "apps/x/x.mtc:3:14 ';' is missing\n"
+        "apps/x/words.mtc:1:20 'word' returns an int, not a string [StringToInt(…) reads a number "
+        "from a string]");
+}
+
 static void test_bad_texts(void)
 {
     expect(&empty, false, PROJECT("apps/x/x.mtc", "a\nb\xff"),
-           "apps/x/x.mtc:2:1 not UTF-8: save the file as UTF-8");
+           "apps/x/x.mtc:2:2 not UTF-8: save the file as UTF-8");
     expect(&empty, false, PROJECT("json/x.json", "{\n  \"a\": }"),
            "json/x.json:2:8 a value is expected here");
     expect(&empty, false, PROJECT("capsules/x.mtr", "a = \"\xff\""),
@@ -555,6 +587,7 @@ int main(void)
     test_failing_world();
     test_templates();
     test_items();
+    test_programs();
     test_bad_texts();
     test_store();
     test_tutorial();

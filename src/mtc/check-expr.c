@@ -157,7 +157,8 @@ static void unknown_variable(mt_mtc_checker *c, mt_str name, mt_mtc_place place)
         if (mt_mtc_same(v->name, name))
             return;
     }
-    if (c->function->header_broken) // it may be a parameter
+    // It may be a parameter; or nothing more is shown, and the list below would get long.
+    if (c->function->header_broken || c->file->errors > MT_MTR_MAX_ERRORS)
         return;
     if (mt_mtc_program_builtin(c->program, name) || mt_mtc_program_function(c->program, name))
         hint = mt_mtc_printf(c->program, "it is a function: call it, %.*s(…)",

@@ -331,7 +331,8 @@ static const mt_kind_info kinds[MT_KIND_COUNT] = {
                      .plural = "apps",
                      .folder = "apps/<name>/",
                      .title = "App",
-                     .intro = "`apps/<name>/<name>.mtc` is the program; its settings are in "
+                     .intro = "`apps/<name>/<name>.mtc` and other `.mtc` files beside it are the "
+                              "program ([language.md](language.md)); its settings are in "
                               "`apps/<name>/<name>.mtr`, which may be missing.",
                      .example = "duration.max = \"00:10:00\"\n",
                      .props = &app_props},
