@@ -157,8 +157,7 @@ static void unknown_variable(mt_mtc_checker *c, mt_str name, mt_mtc_place place)
         if (mt_mtc_same(v->name, name))
             return;
     }
-    // It may be a parameter; or nothing more is shown, and the list below would get long.
-    if (c->function->header_broken || c->file->errors > MT_MTR_MAX_ERRORS)
+    if (c->function->header_broken) // it may be a parameter
         return;
     if (mt_mtc_program_builtin(c->program, name) || mt_mtc_program_function(c->program, name))
         hint = mt_mtc_printf(c->program, "it is a function: call it, %.*s(…)",
@@ -430,6 +429,9 @@ mt_mtc_type mt_mtc_check_expr(mt_mtc_checker *c, mt_mtc_expr *e)
 {
     mt_mtc_type type = MT_MTC_BAD;
 
+    // Nothing more is shown of this file, so nothing more is looked for.
+    if (c->file->errors > MT_MTR_MAX_ERRORS)
+        return e->type = MT_MTC_BAD;
     switch (e->kind) {
     case MT_EXPR_BAD:
         break;

@@ -135,7 +135,7 @@ static bool check_block(mt_mtc_checker *c, mt_mtc_stmt *block)
     size_t known = c->known_count;
     bool reached = true;
 
-    for (mt_mtc_stmt *s = block->body; s; s = s->next) {
+    for (mt_mtc_stmt *s = block->body; s && c->file->errors <= MT_MTR_MAX_ERRORS; s = s->next) {
         bool goes_on = check_statement(c, s);
 
         if (reached && !goes_on && s->next && !c->function->body_broken)
@@ -416,6 +416,8 @@ static void check_function(mt_mtc_checker *c, mt_mtc_function *f)
                      "a function cannot return an error");
     if (f->result == MT_MTC_ERROR)
         f->result = MT_MTC_BAD;
+    if (c->file->errors > MT_MTR_MAX_ERRORS)
+        return;
     for (mt_mtc_variable *v = f->parameters; v; v = v->next) {
         (void)good_type(c, v, "a parameter");
         declare(c, v);

@@ -148,6 +148,29 @@ static void test_errors_are_capped(void)
     mt_buf_done(&b);
 }
 
+// What reports say is not kept of those that are not shown: neither memory nor time is spent.
+static void test_long_reports(void)
+{
+    mt_buf b = MT_BUF_INIT(8 << 20);
+    char first[512];
+    int64_t began = mt_monotonic_us();
+
+    (void)mt_buf_adds(&b, "void f(int x");
+    for (int i = 0; i < 60; i++)
+        (void)mt_buf_addf(&b, ", int parameter_with_a_name_that_is_rather_long_for_one_%d", i);
+    (void)mt_buf_adds(&b, ") {}\nvoid main() { int x = IntMax(0");
+    for (int i = 0; i < 60000; i++)
+        (void)mt_buf_adds(&b, ", f()");
+    (void)mt_buf_adds(&b, ");\n");
+    for (int i = 0; i < 60000; i++)
+        (void)mt_buf_adds(&b, "f();\n");
+    (void)mt_buf_adds(&b, "}");
+    CHECK(check_text((mt_str){mt_buf_str(&b), b.len}, first) > MT_MTR_MAX_ERRORS);
+    CHECK(mt_starts_with(first, "a.mtc:2:"));
+    CHECK(mt_monotonic_us() - began < SLOW_US);
+    mt_buf_done(&b);
+}
+
 static void test_bytes(void)
 {
     char first[512];
@@ -305,6 +328,7 @@ int main(void)
     test_large();
     test_many_functions();
     test_errors_are_capped();
+    test_long_reports();
     test_files();
     test_seed_signatures();
     test_table();
