@@ -81,6 +81,13 @@ static bool reader_left(int e)
                           (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
 }
 
+// A write that failed while more was still to be printed has left no errno by now; one more fails
+// for the same reason.
+static int failed_earlier(void)
+{
+    return write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+}
+
 static bool passes_code(const cli *c)
 {
     const char *when = c->command ? c->command->passes_code : NULL;
@@ -96,7 +103,8 @@ static int finish(const cli *c, int status, mt_err *err)
 
         if (reader_left(e))
             end_by_sigpipe();
-        (void)fprintf(stderr, "mt: the output cannot be written: %s\n", strerror(e ? e : EIO));
+        (void)fprintf(stderr, "mt: the output cannot be written: %s\n",
+                      strerror(e ? e : failed_earlier()));
         status = status > 0 ? status : 1;
     }
     if (status < 0) {
