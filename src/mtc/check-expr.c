@@ -231,7 +231,7 @@ static void check_arguments(mt_mtc_checker *c, mt_mtc_expr *call, size_t wanted)
                      call->count, signature(c, call));
         return;
     }
-    for (; *slot; slot = &(*slot)->next, i++) {
+    for (; *slot && (parameter || call->builtin); slot = &(*slot)->next, i++) {
         mt_mtc_type type = parameter ? parameter->type : call->builtin->parameters[i].type;
 
         if (!mt_mtc_fit(c, slot, type))
@@ -302,39 +302,36 @@ static bool meet(mt_mtc_checker *c, mt_mtc_expr *e)
     return mt_mtc_fit(c, &e->left, e->right->type);
 }
 
-static mt_mtc_type check_logic(mt_mtc_checker *c, const mt_mtc_expr *e)
+static void check_logic(mt_mtc_checker *c, const mt_mtc_expr *e)
 {
     mt_mtc_type other = e->left->type == MT_MTC_BOOL ? e->right->type : e->left->type;
 
-    if (other == MT_MTC_BOOL)
-        return MT_MTC_BOOL;
-    return wrong_operands(c, e, mt_mtc_conversion_hint(other, MT_MTC_BOOL));
+    if (other != MT_MTC_BOOL)
+        (void)wrong_operands(c, e, mt_mtc_conversion_hint(other, MT_MTC_BOOL));
 }
 
-static mt_mtc_type check_equality(mt_mtc_checker *c, mt_mtc_expr *e)
+static void check_equality(mt_mtc_checker *c, mt_mtc_expr *e)
 {
     mt_mtc_type left = e->left->type, right = e->right->type;
-    const char *hint;
+    const char *hint = left == MT_MTC_STRING ? mt_mtc_conversion_hint(left, right)
+                                             : mt_mtc_conversion_hint(right, left);
 
-    if (left != MT_MTC_ERROR && meet(c, e))
-        return MT_MTC_BOOL;
-    hint = left == MT_MTC_STRING ? mt_mtc_conversion_hint(left, right)
-                                 : mt_mtc_conversion_hint(right, left);
-    return wrong_operands(c, e, left == right ? NULL : hint);
+    if (left == MT_MTC_ERROR || !meet(c, e))
+        (void)wrong_operands(c, e, left == right ? NULL : hint);
 }
 
-static mt_mtc_type check_order(mt_mtc_checker *c, mt_mtc_expr *e)
+static void check_order(mt_mtc_checker *c, mt_mtc_expr *e)
 {
     mt_mtc_type left = e->left->type, right = e->right->type;
-    bool both = is_number(left) && is_number(right);
+    const char *hint = left == MT_MTC_STRING ? mt_mtc_conversion_hint(left, right)
+                                             : mt_mtc_conversion_hint(right, left);
 
-    if ((both && meet(c, e)) || (left == MT_MTC_STRING && right == MT_MTC_STRING))
-        return MT_MTC_BOOL;
-    if (left == MT_MTC_BOOL && is_number(right) && e->left->kind == MT_EXPR_BINARY)
-        return wrong_operands(c, e, "write a < b && b < c");
-    if (left == MT_MTC_STRING)
-        return wrong_operands(c, e, mt_mtc_conversion_hint(left, right));
-    return wrong_operands(c, e, mt_mtc_conversion_hint(right, left));
+    if (is_number(left) && is_number(right))
+        (void)meet(c, e);
+    else if (left == MT_MTC_BOOL && is_number(right) && e->left->kind == MT_EXPR_BINARY)
+        (void)wrong_operands(c, e, "write a < b && b < c");
+    else if (left != MT_MTC_STRING || right != MT_MTC_STRING)
+        (void)wrong_operands(c, e, hint);
 }
 
 static mt_mtc_type check_arithmetic(mt_mtc_checker *c, mt_mtc_expr *e)
@@ -367,14 +364,14 @@ static mt_mtc_type check_binary(mt_mtc_checker *c, mt_mtc_expr *e)
     // What a comparison gives is known whatever is compared.
     if (left == MT_MTC_BAD || right == MT_MTC_BAD)
         return compares ? MT_MTC_BOOL : MT_MTC_BAD;
-    if (e->op <= MT_OP_AND)
-        left = check_logic(c, e);
-    else if (e->op <= MT_OP_UNEQUAL)
-        left = check_equality(c, e);
-    else if (compares)
-        left = check_order(c, e);
-    else
+    if (!compares)
         return check_arithmetic(c, e);
+    if (e->op <= MT_OP_AND)
+        check_logic(c, e);
+    else if (e->op <= MT_OP_UNEQUAL)
+        check_equality(c, e);
+    else
+        check_order(c, e);
     return MT_MTC_BOOL;
 }
 

@@ -40,6 +40,8 @@ static int compare_builtins(const void *a, const void *b)
                   (*(const mt_mtc_builtin *const *)b)->name);
 }
 
+enum { ENTRY = sizeof(void *) };
+
 static int index_program(mt_mtc_program *p)
 {
     size_t n = 0;
@@ -54,9 +56,9 @@ static int index_program(mt_mtc_program *p)
         p->builtins[i] = mt_mtc_builtin_at(i);
     for (mt_mtc_function *f = p->first; f; f = f->next)
         p->by_name[n++] = f;
-    qsort(p->builtins, p->builtin_count, sizeof(*p->builtins), compare_builtins);
+    qsort(p->builtins, p->builtin_count, ENTRY, compare_builtins);
     if (n > 1)
-        qsort(p->by_name, n, sizeof(*p->by_name), compare_functions);
+        qsort(p->by_name, n, ENTRY, compare_functions);
     return 0;
 }
 

@@ -1,8 +1,12 @@
 """mt app-check and mt app-builtins: nothing is asked of a server."""
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 GOOD = "string main(string name) {\n\treturn(\"Hello, \" + name);\n}\n"
 BAD = "void main() {\n\tPrintLine(5);\n\tmissing()\n}\n"
@@ -108,3 +112,18 @@ def test_builtins_are_listed_and_shown(mt):
     assert one["parameters"] == [{"name": "object", "type": "jsonObject"}, {"name": "name", "type": "string"}]
     done = mt("app-builtins", "Printlin", code=3)
     assert "did you mean 'PrintLine'?" in done.err
+
+
+def test_the_program_on_the_languages_page_is_right(mt, tmp_path):
+    page = (ROOT / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
+    program = re.search(r"^```\n(// .*?)^```$", page, re.S | re.M).group(1)
+    assert "int main(string folder) {" in program
+    assert "no error" in mt("app-check", make(tmp_path / "a", {"a.mtc": program})).err
+
+
+def test_every_builtin_that_the_languages_page_names_is_there(mt):
+    page = (ROOT / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+)[`(]", page))
+    known = {b["name"] for b in json.loads(mt("app-builtins", "--json").out)}
+    codes = set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    assert len(named) > 8 and named - known - codes == set()
