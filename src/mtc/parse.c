@@ -158,6 +158,16 @@ static mt_mtc_variable *new_variable(mt_mtc_parser *p, mt_mtc_type type, const m
     return v;
 }
 
+// Why the token in hand is no name.
+static const char *no_name_hint(mt_mtc_parser *p)
+{
+    if (mt_at_mark(mt_tok(p), '['))
+        return "lists are of the type jsonArray";
+    if (mt_tok(p)->kind == MT_TOK_KEYWORD || mt_tok(p)->kind == MT_TOK_TYPE)
+        return "it is a word of the language: choose another name";
+    return NULL;
+}
+
 // "type name" in the head of a foreach or catch, or as a parameter; NULL when it is not there.
 static mt_mtc_variable *parse_typed_name(mt_mtc_parser *p, const char *what)
 {
@@ -171,8 +181,8 @@ static mt_mtc_variable *parse_typed_name(mt_mtc_parser *p, const char *what)
     }
     type = take_type(p);
     if (mt_tok(p)->kind != MT_TOK_NAME) {
-        mt_mtc_syntax(p, mt_at_mark(mt_tok(p), '[') ? "lists are of the type jsonArray" : NULL,
-                      "unexpected %s: a name is expected after the type", mt_mtc_describe(p));
+        mt_mtc_syntax(p, no_name_hint(p), "unexpected %s: a name is expected after the type",
+                      mt_mtc_describe(p));
         return NULL;
     }
     v = new_variable(p, type, mt_tok(p));
