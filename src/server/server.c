@@ -17,7 +17,7 @@ enum { VALUES_MAX = 256 << 10 };
 enum { CONNECTIONS = 4096, BODIES = 256 << 20 }; // of the host's doors
 // What one user may have under way of what there is; fewer requests than connections of one
 // address.
-static const mt_callers_limits HOST_SHARES = {CONNECTIONS, 512, BODIES, 96 << 20};
+static const mt_callers_limits HOST_SHARES = {CONNECTIONS, 1536, BODIES, 96 << 20};
 static const mt_callers_limits RUN_SHARES = {MT_DOORS_CONNECTIONS, 512, MT_DOORS_BODIES, 48 << 20};
 enum { SMALL_BODY = MT_BODY_SMALL, TOPICS = 1024, WAIT_MAX_SECONDS = 60, REQUEST_ARENA = 64 << 20 };
 enum { SYNC_MS = 2000 }; // for the disk, before an end is told of that it may not have
