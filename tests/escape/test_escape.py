@@ -889,7 +889,7 @@ def test_an_intruder_in_the_server_changes_nothing_outside(server):
                  '(int)unshare(0x10000000)', '(int)setuid(0)', f'(int)kill({server.runner.pid}, 0)']
         done = subprocess.run(["gdb", "-q", "-batch", "-p", str(server.server.pid),
                                *[a for c in calls for a in ("-ex", f"print {c}")]],
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=240, check=False)
         answers = [l.split("= ")[1] for l in done.stdout.splitlines() if l.startswith("$")]
         if len(answers) != len(calls):
             pytest.skip(f"gdb cannot do it here: {done.stderr[-300:]}")

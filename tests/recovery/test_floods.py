@@ -164,7 +164,7 @@ def ask(api, path, key):
     """A request that goes on; its connection."""
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(60)
-    s.connect(api.server.socket)
+    wait_for(lambda: s.connect_ex(api.server.socket) == 0, "the backlog has room", 60)
     s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
     return s
 
