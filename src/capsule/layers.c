@@ -187,8 +187,10 @@ bool mt_layer_build_stopped(int layers_fd, const char *digest, mt_buf *ret)
 void mt_layer_build_leave(int layers_fd, const char *digest)
 {
     char path[NAME_SIZE];
-    _cleanup_close_ int fd = mt_sys_open_beneath(
-        layers_fd, path_of(path, BUILD_PREFIX, digest, "left"), O_WRONLY | O_CREAT, 0600);
+    int fd = mt_sys_open_beneath(layers_fd, path_of(path, BUILD_PREFIX, digest, "left"),
+                                 O_WRONLY | O_CREAT, 0600);
+
+    mt_close_fd(&fd);
 }
 
 bool mt_layer_build_is_left(int layers_fd, const char *digest)

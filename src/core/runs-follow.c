@@ -77,6 +77,16 @@ static void on_api(live *l, const mt_frame *frame)
         o->open_door(l->id, MT_TAKE_FD(fd), base, o->doors);
 }
 
+// Here alone, as it comes: what is held back (runs-records.c) may be taken after its SYNCED.
+static void on_record(live *l, const mt_record *r)
+{
+    if (r->type == MT_REC_COMMAND_ENDED && r->seq > l->stored)
+        runs_told_early(l, r->seq, r->command_ended.id);
+    if (r->type == MT_REC_ENDED && r->seq > l->stored)
+        runs_told_early(l, r->seq, mt_str_of(l->id));
+    runs_on_record(l, r);
+}
+
 static void on_run_frame(const mt_frame *frame, void *data)
 {
     live *l = data;
@@ -89,7 +99,7 @@ static void on_run_frame(const mt_frame *frame, void *data)
         runs_told_usage(l, frame);
     else if (frame->type == MT_FRAME_RECORD &&
              mt_record_decode(frame->payload, frame->payload_len, &record) > 0)
-        runs_on_record(l, &record);
+        on_record(l, &record);
     else if (frame->type == MT_FRAME_SYNCED && mt_get_synced(frame, &seq) == 0)
         runs_told_synced(l, seq);
     else if (frame->type >= MT_FRAME_SESSION_STARTED && frame->type <= MT_FRAME_SESSION_ENDED)

@@ -344,10 +344,6 @@ void runs_on_record(live *l, const mt_record *r)
     // At once, also while other records wait.
     if (r->type == MT_REC_ENDING || r->type == MT_REC_ENDED)
         shut_door(l);
-    if (r->type == MT_REC_COMMAND_ENDED && r->seq > l->stored)
-        runs_told_early(l, r->seq, r->command_ended.id);
-    if (r->type == MT_REC_ENDED && r->seq > l->stored)
-        runs_told_early(l, r->seq, mt_str_of(l->id));
     if (!l->reading)
         runs_take_record(l, r, false);
     else if (mt_record_encode(r, &l->held) < 0)

@@ -151,14 +151,20 @@ static void send_record(mt_record *r)
     send_all(&frame);
 }
 
-static void send_command_end(void)
+static void send_end_of(const char *id, uint64_t out_bytes)
 {
     mt_record r = {.type = MT_REC_COMMAND_ENDED,
-                   .command_ended = {.id = mt_str_of(command_id),
+                   .command_ended = {.id = mt_str_of(id),
                                      .status = MT_COMMAND_FINISHED,
-                                     .reason = MT_END_EXITED}};
+                                     .reason = MT_END_EXITED,
+                                     .out_bytes = out_bytes}};
 
     send_record(&r);
+}
+
+static void send_command_end(void)
+{
+    send_end_of(command_id, 0);
 }
 
 static void send_synced(uint64_t up_to)
@@ -199,6 +205,36 @@ static void test_sync_is_waited_for(void)
     CHECK_STR(announced_id, command_id);
     CHECK(may_tell());
     CHECK(l->conn != NULL);
+    runs_forget(l);
+    end();
+}
+
+// While the long output of one is read, what comes after it is held back, and its SYNCED may be
+// older than itself when it is taken.
+static void test_sync_while_another_is_read(void)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    live *l = begin("reads");
+    mt_command_record command = {0};
+    char other[MT_ID_TEXT];
+    int64_t number;
+
+    mt_id_new(other);
+    const mt_command_new exec = {.id = other,
+                                 .run_id = run_id,
+                                 .command = "true",
+                                 .arguments = "[]",
+                                 .environment = "{}",
+                                 .run_as_user = "maitento",
+                                 .by = &user};
+    CHECK_INT(mt_store_command_create(store, &exec, NULL, NULL, &number, &command, &err), 0);
+    mt_command_record_done(&command);
+    send_end_of(other, 100000);
+    send_command_end();
+    send_synced(seq);
+    UNTIL(stored_end_of_command());
+    CHECK(may_tell());
+    CHECK(!mt_runs_hold_news(runs, command_id) && !mt_runs_hold_news(runs, other));
     runs_forget(l);
     end();
 }
@@ -271,6 +307,7 @@ int main(void)
     set_up();
     test_sync_is_waited_for();
     test_sync_comes_first();
+    test_sync_while_another_is_read();
     test_supervisor_dies();
     test_end_of_run();
     mt_runs_free(runs);

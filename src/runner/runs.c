@@ -111,10 +111,22 @@ void runs_remove_closed(runner *r)
     }
 }
 
+// Nothing of it is left.
+static void gone(run *u)
+{
+    runner *r = u->r;
+    char layer[MT_LAYER_TEXT];
+
+    blocks_release(MT_TAKE_FD(u->lock_fd));
+    memcpy(layer, u->layer, sizeof(layer));
+    runs_remove(u);
+    if (layer[0])
+        layers_ended(r, layer);
+}
+
 void runs_cleaned(runner *r, const char *run_id, clean_result result)
 {
     run *u = runs_find(r, run_id);
-    char layer[MT_LAYER_TEXT];
 
     if (!u)
         return;
@@ -140,11 +152,7 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
         return;
     if (u->forget)
         (void)janitor_forget(r->janitor, run_id, MT_FORGET_ALL);
-    blocks_release(MT_TAKE_FD(u->lock_fd));
-    memcpy(layer, u->layer, sizeof(layer));
-    runs_remove(u);
-    if (layer[0])
-        layers_ended(r, layer);
+    gone(u);
 }
 
 // What the journal of an open run says about who looks after it.
@@ -313,12 +321,16 @@ static void look_again(run *u)
 {
     _cleanup_close_ int folder = -1;
     owner o;
+    int there;
 
     if (u->state == RUN_STUCK) {
         runs_clean(u);
         return;
     }
-    if (folder_open(u->r, u->id, &folder, NULL) == 0 && read_owner(folder, &o) == 0)
+    there = folder_open(u->r, u->id, &folder, NULL);
+    if (there > 0) // the janitor of a runner that was killed came to its end with it
+        gone(u);
+    else if (there == 0 && read_owner(folder, &o) == 0)
         take_on(u, &o);
 }
 
