@@ -115,7 +115,6 @@ static void process_gone(supervisor *s, session *e)
     }
     s->sessions->live--;
     e->state = LEFT;
-    e->client = NULL;
     mt_close_fd(&e->fd);
     look_later(s);
 }
@@ -125,8 +124,9 @@ static void end_soon(supervisor *s, session *e, int64_t ms)
     mt_close_fd(&e->fd);
     if (e->state == WAITING) {
         drop(s, e);
-    } else if (e->state != LEFT && !e->kill_ns) {
-        e->kill_ns = mt_boottime_ns() + ms * 1000000;
+    } else if (!e->kill_ns) {
+        // Whoever asks for its end may not have heard yet that its process has ended by itself.
+        e->kill_ns = mt_boottime_ns() + (e->state == LEFT ? 0 : ms * 1000000);
         look_later(s);
     }
 }
@@ -259,7 +259,8 @@ void sup_sessions_client_gone(supervisor *s, const sup_client *c)
         if (e->client != c)
             continue;
         e->client = NULL;
-        end_soon(s, e, GOODBYE_MS);
+        if (e->state != LEFT)
+            end_soon(s, e, GOODBYE_MS);
     }
 }
 
