@@ -177,8 +177,10 @@ void mt_runs_release(mt_runs *runs, const char *user_id, const mt_plan_limits *l
     (void)pthread_mutex_lock(&runs->lock);
     to = *find(runs, user_id);
     subtract(&runs->promised, limits);
-    subtract(&to->of, limits);
-    forget_if_nothing(runs, to);
+    if (to) { // as its room was reserved
+        subtract(&to->of, limits);
+        forget_if_nothing(runs, to);
+    }
     (void)pthread_mutex_unlock(&runs->lock);
 }
 

@@ -141,7 +141,7 @@ static build *first_over(const runner *r, const char *lists)
 {
     build *b = r->builds;
 
-    while (b->run_id[0] || builds_is_lists(b) || !mt_streq(b->lists, lists))
+    while (b && (b->run_id[0] || builds_is_lists(b) || !mt_streq(b->lists, lists)))
         b = b->next;
     return b;
 }
@@ -156,7 +156,7 @@ static void look_at_lists(runner *r)
         if (b->run_id[0] || builds_is_lists(b))
             continue;
         first = first_over(r, b->lists);
-        if (first != b) {
+        if (first && first != b) {
             b->ready = first->ready;
             continue;
         }
