@@ -424,7 +424,7 @@ static void test_timeout(void)
 
         id = exec_it((mt_command){.command = texts[i], .max_duration_ms = 400});
         e = await(id, 5000);
-        CHECK(mt_monotonic_us() - began < 3900000 && mt_monotonic_us() - began > 350000);
+        CHECK(mt_monotonic_us() - began < 2400000 && mt_monotonic_us() - began > 350000);
         CHECK_INT(e->e.status, MT_COMMAND_ERROR);
         CHECK_INT(e->e.reason, MT_END_TIMEOUT);
         CHECK_INT(e->e.limit_ms, 400);
@@ -674,7 +674,7 @@ static void test_full_queue(void)
     terminate();
     check_aborted(ids[0], "the run was stopped by ann");
     check_aborted(ids[9000], "the run was stopped by ann");
-    CHECK(mt_monotonic_us() - began < 20000000);
+    CHECK(mt_monotonic_us() - began < 5000000);
     finish();
     for (int i = 0; i < now.count; i++) {
         refused += now.all[i].e.reason == MT_END_START_FAILED;
