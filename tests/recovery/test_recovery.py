@@ -150,9 +150,9 @@ def test_runs_that_no_runner_has_taken_end_all_the_same(own):
     stopped = own.start(ns, "c", {"environment": {"N": "stopped"}})
     waiting = own.start(ns, "c", {"environment": {"N": "waiting"}})
     own.terminate(stopped)
-    ended = own.get(stopped)
+    ended = own.get(stopped, seconds=10)
     assert (ended["status"], ended["endReason"]) == ("Finished", "terminated"), ended
-    ended = own.get(late)
+    ended = own.get(late, seconds=10)
     assert (ended["status"], ended["endReason"]) == ("Error", "timeout") and "runner" in ended["failureDetails"]
     own.server.start_runner()
     assert own.get(waiting)["status"] == "Finished"
