@@ -5,7 +5,7 @@
 #include "image/cache.h"
 
 // Part of every image's identity: raise it when the way of building changes what comes out.
-#define MT_IMAGE_BUILDER "1"
+#define MT_IMAGE_BUILDER "2"
 
 typedef struct mt_build_options {
     const char *name;       // of the image

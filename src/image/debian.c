@@ -214,6 +214,11 @@ static int bootstrap_prepare(bootstrap *b, mt_err **err)
     return 0;
 }
 
+// Every program that speaks UTF-8 opens the locale: one file instead of thirteen, each of them
+// looked for under two names.
+static const char locale_hook[] =
+    "--customize-hook=chroot \"$1\" localedef --add-to-archive /usr/lib/locale/C.utf8";
+
 int mt_debian_bootstrap(const mt_debian_spec *spec, mt_err **err)
 {
     _cleanup_(bootstrap_done) bootstrap b = {.spec = spec};
@@ -231,6 +236,7 @@ int mt_debian_bootstrap(const mt_debian_spec *spec, mt_err **err)
         argv[n++] = excludes[i];
     if (spec->package_count)
         argv[n++] = b.include_arg;
+    argv[n++] = locale_hook;
     argv[n++] = spec->suite;
     argv[n++] = spec->root;
     if (b.own_sources)

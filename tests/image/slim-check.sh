@@ -22,6 +22,7 @@ is 'a login shell prints nothing' "$(login bash -l -c 'exit 3' 2>&1; echo $?)" 3
 is 'its exit code arrives' "$(login bash -l -c 'exit 7'; echo $?)" 7
 is 'LANG is UTF-8' "$(login bash -l -c 'echo $LANG')" C.UTF-8
 is 'a given LANG stays' "$(login LANG=C bash -l -c 'echo $LANG')" C
+is 'it is one file' "$(localedef --list-archive)" C.utf8
 is 'a given PATH stays' "$(login PATH=/opt/x:/usr/bin:/bin /bin/bash -l -c 'echo $PATH')" /opt/x:/usr/bin:/bin
 is 'a PATH is exported where none was given' "$(login bash -l -c 'env' | grep -c '^PATH=.*/usr/bin')" 1
 is 'the profile starts no program' "$(grep -cE '`|\$\(' /etc/profile)" 0
