@@ -78,7 +78,6 @@ typedef struct mt_request {
     const char *if_none_match;
     char new_id[MT_ID_TEXT]; // MT_ROUTE_MAKES: for what it makes
     bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
-    bool tell_anyway;    // also of an end that may not be on the disk yet
     const char *started; // the run that an earlier round of this request started or stopped; arena
     int started_status;  // how a start is answered
     // Uploads: `begin` of the route sets these; the dispatcher writes the body to upload_fd, then
@@ -131,6 +130,7 @@ typedef struct mt_reply {
     mt_follow_spec follow; // command_id not NULL: the body is this
     bool not_yet;          // set by mt_reply_not_yet(), as the next one
     const char *topic_;
+    const char *run_id_; // set by mt_reply_once_synced()
 } mt_reply;
 
 // The usual ends of a handler. Each returns 0, or < 0 with *err set.
@@ -138,10 +138,13 @@ int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err); //
 int mt_reply_empty(mt_reply *reply, int status);                              // 204
 int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err **err);
 void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
-// Only on MT_ROUTE_WAIT routes, while !req->waited_out: call me again when something happened. Or,
-// while !req->tell_anyway, for an end that must not be told of yet.
+// Only on MT_ROUTE_WAIT routes, while !req->waited_out: call me again when something happened.
 // topic: the id of the run or command that something has to happen to; lives in the arena.
 int mt_reply_not_yet(mt_reply *reply, const char *topic);
+// The answer tells of an end, of a run or of a command of it, that the store has: it goes out when
+// the disk has it, too.
+int mt_reply_once_synced(mt_request *req, mt_reply *reply, const char *run_id, const char *id,
+                         mt_err **err);
 
 typedef int mt_handler(mt_request *req, mt_reply *reply, mt_err **err);
 

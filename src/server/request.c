@@ -139,6 +139,14 @@ int mt_reply_not_yet(mt_reply *reply, const char *topic)
     return 0;
 }
 
+int mt_reply_once_synced(mt_request *req, mt_reply *reply, const char *run_id, const char *id,
+                         mt_err **err)
+{
+    reply->run_id_ = mt_arena_strdup(req->arena, run_id);
+    reply->topic_ = mt_arena_strdup(req->arena, id);
+    return reply->run_id_ && reply->topic_ ? 0 : mt_fail_oom(err);
+}
+
 int mt_request_namespace(mt_request *req, mt_verb verb, mt_namespace *ret, mt_err **err)
 {
     return access_namespace(req->api->store, &req->user, verb, mt_param_dup(req, "ns"), ret, err);

@@ -178,8 +178,9 @@ static int reply_when(mt_request *req, mt_reply *reply, int status, mt_command_r
 {
     char *topic;
 
-    if (is_over(c) ? req->tell_anyway || mt_runs_may_tell(req->api->runs, c->run_id, c->id)
-                   : req->waited_out)
+    if (is_over(c) && mt_reply_once_synced(req, reply, c->run_id, c->id, err) < 0)
+        return -1;
+    if (is_over(c) || req->waited_out)
         return reply_command(reply, status, c, err);
     topic = mt_arena_strdup(req->arena, c->id);
     return topic ? mt_reply_not_yet(reply, topic) : mt_fail_oom(err);

@@ -368,9 +368,15 @@ static bool has_ended(const mt_run *run)
 // It may be told as it is: what is waited for has happened, or the time for that is over.
 static bool is_answer(const mt_request *req, const mt_run *run, bool waits_for_end)
 {
-    if (has_ended(run))
-        return req->tell_anyway || mt_runs_may_tell(req->api->runs, run->id, run->id);
-    return req->waited_out || (!waits_for_end && run->date_ready);
+    return has_ended(run) || req->waited_out || (!waits_for_end && run->date_ready);
+}
+
+static int answer_run(mt_request *req, mt_reply *reply, int status, const mt_run *run,
+                      const mt_buf *story, mt_err **err)
+{
+    if (has_ended(run) && mt_reply_once_synced(req, reply, run->id, run->id, err) < 0)
+        return -1;
+    return reply_run(req, reply, status, run, story, err);
 }
 
 static int check_until(const mt_request *req, mt_err **err)
@@ -401,7 +407,7 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
     } else {
         if (with_story)
             with_story = mt_run_story(req->api->runs_dirfd, &run, (uint64_t)after, &story) == 0;
-        r = reply_run(req, reply, status, &run, with_story ? &story : NULL, err);
+        r = answer_run(req, reply, status, &run, with_story ? &story : NULL, err);
     }
     mt_run_done(&run);
     return r;
@@ -442,7 +448,7 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
         return -1;
     req->started_status = r == 1 ? 200 : 201;
     if (is_answer(req, &run, true))
-        r = reply_run(req, reply, req->started_status, &run, NULL, err);
+        r = answer_run(req, reply, req->started_status, &run, NULL, err);
     else if (!(req->started = mt_arena_strdup(req->arena, run.id)))
         r = mt_fail_oom(err);
     else
@@ -530,7 +536,7 @@ static int terminate_run(mt_request *req, mt_reply *reply, mt_err **err)
     if (!has_ended(&run))
         r = ask_to_stop(req, &run, err);
     if (r >= 0)
-        r = is_answer(req, &run, true) ? reply_run(req, reply, 200, &run, NULL, err)
+        r = is_answer(req, &run, true) ? answer_run(req, reply, 200, &run, NULL, err)
                                        : mt_reply_not_yet(reply, req->started);
     mt_run_done(&run);
     return r;

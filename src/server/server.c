@@ -46,7 +46,7 @@ typedef struct job {
     // Waiting.
     const char *topic; // NULL: does not wait
     bool fired;
-    bool for_sync; // of what it is to tell of; nothing else is waited for any more
+    bool held; // the answer is there, and tells of an end that the disk may not have yet
     mt_timer *timer;
     struct job *next_waiting;
     mt_follow *follow; // the answer, where it goes on
@@ -83,21 +83,21 @@ static size_t topic_bucket(const char *topic)
 }
 
 static void look_again(job *j);
+static void answer_held(job *j);
 
 static void look_at_clock(job *j)
 {
-    bool over = mt_timer_left_ms(j->timer) == 0;
-
-    if (j->for_sync)
-        j->req.tell_anyway = over;
-    else
-        j->req.waited_out = over;
+    j->req.waited_out = mt_timer_left_ms(j->timer) == 0;
 }
 
 static void on_wait_over(mt_timer *timer, void *data)
 {
     job *j = data;
 
+    if (j->held) {
+        answer_held(j);
+        return;
+    }
     j->fired = true;
     // A job on a worker is told by `fired`; what the handler reads is set between two rounds alone.
     if (!j->running) {
@@ -132,18 +132,6 @@ static int start_waiting(job *j, int64_t seconds)
     return 0;
 }
 
-// The answer is there but for a sync. Without memory for the clock it is told without.
-static void wait_for_sync(job *j)
-{
-    if (!j->timer)
-        j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
-    if (j->timer)
-        mt_timer_in_ms(j->timer, SYNC_MS);
-    else
-        j->req.tell_anyway = true;
-    j->for_sync = true;
-}
-
 static void leave_topic(job *j)
 {
     if (!j->topic)
@@ -155,6 +143,26 @@ static void leave_topic(job *j)
         }
     }
     j->topic = NULL;
+}
+
+static bool may_be_told(const job *j)
+{
+    return !j->reply.run_id_ ||
+           mt_runs_may_tell(j->server->api->runs, j->reply.run_id_, j->reply.topic_);
+}
+
+// The answer waits for the disk. False without memory for the clock: then it does not.
+static bool hold(job *j)
+{
+    if (!j->timer)
+        j->timer = mt_timer_new(j->server->loop, on_wait_over, j);
+    if (!j->timer)
+        return false;
+    mt_timer_in_ms(j->timer, SYNC_MS);
+    leave_topic(j);
+    wait_on(j, j->reply.topic_);
+    j->held = true;
+    return true;
 }
 
 static void stop_waiting(job *j)
@@ -173,22 +181,25 @@ struct announcement {
 static void announced(void *data)
 {
     struct announcement *a = data;
+    bool unsynced = a->news == MT_NEWS_ALL && mt_runs_hold_news(a->server->api->runs, a->topic);
     job *next;
 
-    if (a->news == MT_NEWS_ALL && mt_runs_hold_news(a->server->api->runs, a->topic)) {
-        free(a);
-        return;
-    }
     for (job *j = a->server->waiting[topic_bucket(a->topic)]; j; j = next) {
         next = j->next_waiting;
         if (strcmp(j->topic, a->topic) != 0)
             continue;
         if (j->follow) {
-            mt_follow_wake(j->follow);
+            if (!unsynced)
+                mt_follow_wake(j->follow);
             continue;
         }
         if (a->news == MT_NEWS_BEGUN)
             continue;
+        if (j->held) {
+            if (may_be_told(j))
+                answer_held(j);
+            continue;
+        }
         j->fired = true;
         if (!j->running)
             look_again(j);
@@ -435,6 +446,16 @@ static void answer(mt_http_x *x, job *j)
         (void)mt_http_respond_problem(x, MT_E_INTERNAL, "the answer could not be written");
 }
 
+static void answer_held(job *j)
+{
+    mt_http_x *x = mt_http_find(j->web, j->exchange);
+
+    stop_waiting(j);
+    j->held = false;
+    if (x)
+        answer(x, j);
+}
+
 // The whole request is there and its sender may send it.
 static void handle(mt_http_x *x, job *j)
 {
@@ -502,13 +523,11 @@ static void on_worked(void *data)
         admitted(x, j);
         return;
     }
-    if (j->reply.not_yet && !j->err && !j->req.tell_anyway) {
+    if (!j->err && !may_be_told(j) && hold(j))
+        return;
+    if (j->reply.not_yet && !j->err) {
         bool again = j->fired;
 
-        if (j->req.waited_out && !j->for_sync) {
-            wait_for_sync(j);
-            again = j->req.tell_anyway;
-        }
         // What it waits for may have happened before anybody listened: look once more.
         if (j->reply.topic_ && (!j->topic || strcmp(j->topic, j->reply.topic_) != 0)) {
             leave_topic(j);
