@@ -54,20 +54,11 @@ int cg_copy(int from_dirfd, int to_dirfd, const char *file)
     return n < 0 ? n : cg_write(to_dirfd, file, text);
 }
 
-bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
+bool cg_number_in(const char *text, const char *key, uint64_t *ret)
 {
-    char text[4096];
     size_t key_len = key ? strlen(key) : 0;
-    int n;
 
-    text[0] = '\0';
-    n = cg_read(dirfd, file, text, sizeof(text));
-
-    if (n < 0) {
-        errno = -n;
-        return false;
-    }
-    for (char *line = text; line && *line; line = strchr(line, '\n')) {
+    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
         unsigned long long v;
         char *end;
 
@@ -83,6 +74,16 @@ bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
     }
     errno = EBADMSG;
     return false;
+}
+
+bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret)
+{
+    char text[4096] = "";
+    int n = cg_read(dirfd, file, text, sizeof(text));
+
+    if (n < 0)
+        errno = -n;
+    return n >= 0 && cg_number_in(text, key, ret);
 }
 
 void cg_read_numbers(int dirfd, const char *file, const cg_number *wanted, size_t count)

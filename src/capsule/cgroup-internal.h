@@ -22,6 +22,10 @@ typedef struct cg_track_ops {
     const char *events_file; // polls with POLLPRI; NULL when there is none
 } cg_track_ops;
 
+typedef struct cg_number_at {
+    const char *file, *key; // cg_number_in()
+} cg_number_at;
+
 typedef void cg_count_fn(int group_fd, cg_controller which, mt_cgroup_counters *ret);
 
 // Limits and counters of one controller. group_fd: the folder that has the limits of a run.
@@ -29,8 +33,8 @@ typedef struct cg_limit_ops {
     int (*memory)(int group_fd, uint64_t bytes);
     int (*pids)(int group_fd, uint64_t count);
     int (*cpu)(int group_fd, uint32_t milli);
-    // Whether a limit was met; what was used.
-    cg_count_fn *met, *used;
+    cg_number_at oom_kills, pids_refused; // whether a limit was met
+    cg_count_fn *used;
     void (*memory_now)(int group_fd, mt_cgroup_memory *ret);
 } cg_limit_ops;
 
@@ -44,7 +48,8 @@ int cg_write(int dirfd, const char *file, const char *text);
 int cg_copy(int from_dirfd, int to_dirfd, const char *file);
 int cg_write_u64(int dirfd, const char *file, uint64_t value);
 int cg_read(int dirfd, const char *file, char *out, size_t size); // bytes, NUL behind
-// Number behind "key " at the start of a line of the file; a NULL key: the file's only number.
+// Number behind "key " at the start of a line of the text; a NULL key: its only number.
+bool cg_number_in(const char *text, const char *key, uint64_t *ret);
 bool cg_read_number(int dirfd, const char *file, const char *key, uint64_t *ret);
 // Several such numbers of one file at once; those that are missing are left as they are.
 typedef struct cg_number {
@@ -95,6 +100,7 @@ struct mt_cgroup {
     int all_fd;                   // hybrid: the run's v2 group
     int ahead_fd; // the file to join the group of command `ahead`; -1: none is ready
     uint32_t ahead;
+    int oom_kills_fd, pids_refused_fd; // kept from the first look on
     struct {
         int cmds_fd; // has the limits
         int init_fd; // shared by the instance

@@ -87,14 +87,6 @@ static int set_cpu(int fd, uint32_t milli)
     return r < 0 ? r : cg_write_u64(fd, "cpu.cfs_quota_us", (uint64_t)milli * 100);
 }
 
-static void met(int fd, cg_controller which, mt_cgroup_counters *ret)
-{
-    if (which == CG_MEMORY)
-        ret->oom_known = cg_read_number(fd, "memory.oom_control", "oom_kill", &ret->oom_kills);
-    else if (which == CG_PIDS)
-        (void)cg_read_number(fd, "pids.events", "max", &ret->pids_refused);
-}
-
 static void used(int fd, cg_controller which, mt_cgroup_counters *ret)
 {
     uint64_t ns;
@@ -128,7 +120,8 @@ const cg_limit_ops cg_limit_v1 = {
     .memory = set_memory,
     .pids = set_pids,
     .cpu = set_cpu,
-    .met = met,
+    .oom_kills = {"memory.oom_control", "oom_kill"},
+    .pids_refused = {"pids.events", "max"},
     .used = used,
     .memory_now = memory_now,
 };

@@ -57,14 +57,6 @@ static int set_cpu(int fd, uint32_t milli)
     return cg_write(fd, "cpu.max", text);
 }
 
-static void met(int fd, cg_controller which, mt_cgroup_counters *ret)
-{
-    if (which == CG_MEMORY)
-        ret->oom_known = cg_read_number(fd, "memory.events", "oom_kill", &ret->oom_kills);
-    else if (which == CG_PIDS)
-        (void)cg_read_number(fd, "pids.events", "max", &ret->pids_refused);
-}
-
 static void used(int fd, cg_controller which, mt_cgroup_counters *ret)
 {
     if (which == CG_MEMORY)
@@ -96,7 +88,8 @@ const cg_limit_ops cg_limit_v2 = {
     .memory = set_memory,
     .pids = set_pids,
     .cpu = set_cpu,
-    .met = met,
+    .oom_kills = {"memory.events", "oom_kill"},
+    .pids_refused = {"pids.events", "max"},
     .used = used,
     .memory_now = memory_now,
 };

@@ -21,6 +21,7 @@ static mt_cgroup *group_new(mt_cgroups *c)
     g->track_v2 = c->track_v2;
     g->limited = c->limited;
     g->run_fd = g->init_fd = g->cmds_fd = g->all_fd = g->ahead_fd = -1;
+    g->oom_kills_fd = g->pids_refused_fd = -1;
     g->v1_count = c->v1_count;
     for (size_t i = 0; i < g->v1_count; i++) {
         g->v1[i].controllers = c->v1[i].controllers;
@@ -39,6 +40,8 @@ void mt_cgroup_close(mt_cgroup *g)
     mt_close_fd(&g->cmds_fd);
     mt_close_fd(&g->all_fd);
     mt_close_fd(&g->ahead_fd);
+    mt_close_fd(&g->oom_kills_fd);
+    mt_close_fd(&g->pids_refused_fd);
     for (size_t i = 0; i < g->v1_count; i++) {
         mt_close_fd(&g->v1[i].cmds_fd);
         mt_close_fd(&g->v1[i].init_fd);
@@ -417,7 +420,51 @@ int mt_cgroup_freeze(mt_cgroup *g, bool frozen)
     return fd < 0 ? fd : g->track_ops->freeze(fd, frozen);
 }
 
-// What one of the two questions of a version's finds out about all controllers.
+// The folder with the run's limit of a controller, or -1.
+static int limit_dir(const mt_cgroup *g, cg_controller which, bool *ret_v2)
+{
+    *ret_v2 = g->track_v2 && (g->limited & (1u << which));
+    if (*ret_v2)
+        return g->cmds_fd;
+    for (size_t i = 0; i < g->v1_count; i++)
+        if (g->v1[i].controllers & (1u << which))
+            return g->v1[i].cmds_fd;
+    return -1;
+}
+
+// Asked at the begin and end of each command, so the file is kept open.
+static bool read_kept(int *fd, int dirfd, const cg_number_at *at, uint64_t *ret)
+{
+    char text[512];
+    ssize_t n;
+
+    if (*fd < 0)
+        *fd = openat(dirfd, at->file, O_RDONLY | O_CLOEXEC);
+    n = *fd < 0 ? -1 : pread(*fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return cg_number_in(text, at->key, ret);
+}
+
+void mt_cgroup_limits_met(mt_cgroup *g, mt_cgroup_counters *ret)
+{
+    bool v2;
+    int dir = limit_dir(g, CG_MEMORY, &v2);
+
+    *ret = (mt_cgroup_counters){0};
+    if (dir >= 0)
+        ret->oom_known =
+            read_kept(&g->oom_kills_fd, dir, v2 ? &cg_limit_v2.oom_kills : &cg_limit_v1.oom_kills,
+                      &ret->oom_kills);
+    dir = limit_dir(g, CG_PIDS, &v2);
+    if (dir >= 0)
+        (void)read_kept(&g->pids_refused_fd, dir,
+                        v2 ? &cg_limit_v2.pids_refused : &cg_limit_v1.pids_refused,
+                        &ret->pids_refused);
+}
+
+// What is known of all controllers about what was used.
 static void ask_all(mt_cgroup *g, cg_count_fn *v1, cg_count_fn *v2, mt_cgroup_counters *ret)
 {
     for (unsigned c = 0; c < CG_CONTROLLERS; c++) {
@@ -429,12 +476,6 @@ static void ask_all(mt_cgroup *g, cg_count_fn *v1, cg_count_fn *v2, mt_cgroup_co
     }
 }
 
-void mt_cgroup_limits_met(mt_cgroup *g, mt_cgroup_counters *ret)
-{
-    *ret = (mt_cgroup_counters){0};
-    ask_all(g, cg_limit_v1.met, cg_limit_v2.met, ret);
-}
-
 void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
 {
     mt_cgroup_limits_met(g, ret);
@@ -443,22 +484,10 @@ void mt_cgroup_counters_get(mt_cgroup *g, mt_cgroup_counters *ret)
     ask_all(g, cg_limit_v1.used, cg_limit_v2.used, ret);
 }
 
-// The folder with the run's memory limit, or -1.
-static int memory_dir(const mt_cgroup *g, bool *ret_v2)
-{
-    *ret_v2 = g->track_v2 && (g->limited & (1u << CG_MEMORY));
-    if (*ret_v2)
-        return g->cmds_fd;
-    for (size_t i = 0; i < g->v1_count; i++)
-        if (g->v1[i].controllers & (1u << CG_MEMORY))
-            return g->v1[i].cmds_fd;
-    return -1;
-}
-
 bool mt_cgroup_memory_get(mt_cgroup *g, mt_cgroup_memory *ret)
 {
     bool v2;
-    int fd = memory_dir(g, &v2);
+    int fd = limit_dir(g, CG_MEMORY, &v2);
 
     *ret = (mt_cgroup_memory){0};
     if (fd >= 0)
