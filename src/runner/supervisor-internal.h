@@ -72,7 +72,7 @@ struct supervisor {
     mt_io *report_io, *control_io, *pid_io, *listen_io;
     mt_timer *deadline, *teardown, *linger, *hold_timer;
     bool held; // its commands stand still
-    mt_timer *settle_timer;
+    mt_timer *tidy_timer, *settle_timer;
     bool quiet; // nothing was recorded for a while
     mt_timer *memory_timer;
     uint64_t memory_told; // what /proc/meminfo was written for, and when
@@ -101,7 +101,6 @@ struct supervisor {
     sessions *sessions;      // of servers in the run
     int64_t max_duration_ms; // the plan's, or what it was extended to
 
-    bool tidy_due;   // once the records that were added are served
     bool sync_due;   // a record that was added must be on the disk before anybody is told of it
     uint64_t synced; // number of the last record that a sync has covered
     sup_client *clients;
@@ -164,6 +163,7 @@ void sup_views_touch(supervisor *s); // a command begins
 
 // supervisor-settle.c
 int sup_settle_init(supervisor *s);
+void sup_tidy_later(supervisor *s);   // it is ready, or a command has ended
 void sup_settle_later(supervisor *s); // something was recorded
 void sup_settle_again(supervisor *s); // after what is done now and then in a quiet run, too
 

@@ -43,7 +43,8 @@ void sup_record(supervisor *s, mt_record *r)
     (void)written(s, mt_journal_add(s->res->journal, r, &err), err);
     s->sync_due |=
         r->type == MT_REC_ENDED || r->type == MT_REC_COMMAND_ENDED || r->type == MT_REC_EXTENDED;
-    s->tidy_due |= r->type == MT_REC_READY || r->type == MT_REC_COMMAND_ENDED;
+    if (r->type == MT_REC_READY || r->type == MT_REC_COMMAND_ENDED)
+        sup_tidy_later(s);
     sup_settle_later(s);
 }
 
@@ -74,9 +75,6 @@ static int flush(supervisor *s)
             return -1;
         sup_clients_pump(s);
     }
-    if (s->tidy_due)
-        commands_tidy(s->sent);
-    s->tidy_due = false;
     return 0;
 }
 
