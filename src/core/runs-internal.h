@@ -30,15 +30,6 @@ struct promised_to {
     promised of;
 };
 
-// A command that has begun. The store hears of it a moment later: with its end, where that comes
-// first, which saves a transaction just when the command's process needs the processor.
-struct begun {
-    char id[MT_ID_TEXT]; // "": none
-    uint64_t seq;
-    int64_t us;
-    mt_timer *timer;
-};
-
 typedef struct live {
     struct live *next;
     mt_runs *runs;
@@ -63,7 +54,6 @@ typedef struct live {
     bool reading;
     uint64_t reading_seq;
     mt_buf held;
-    struct begun begun;
     int tries;
     int starts; // how often the runner was sent it
     mt_frame_conn *conn;
@@ -116,7 +106,6 @@ void runs_on_record(live *l, const mt_record *r);
 void runs_take_record(live *l, const mt_record *r, bool here); // here: its output is read at once
 void runs_end_here(live *l, mt_end_reason reason, const char *sentence); // no journal tells its end
 void runs_end_stopped(live *l); // before it began, by who asked for that
-void runs_on_begun(mt_timer *timer, void *data);
 // runs-synced.c: an end came (of the run or command of that id) that is not on the disk yet; the
 // journal is, up to seq (l may be gone after it); nobody else will say so. What waits is told.
 void runs_told_early(live *l, uint64_t seq, mt_str id);

@@ -10,7 +10,6 @@
 enum {
     APPLY_RETRY_MS = 1000,
     TAIL_AT_ONCE = 8192, // longer output is read on a thread of its own
-    BEGUN_MS = 5,        // a command's start waits for its end
 };
 
 struct applied {
@@ -31,7 +30,6 @@ static void on_applied(void *data)
         l->stored = 0;
         l->ending = false;
         l->reading = false;
-        l->begun.id[0] = '\0';
         mt_buf_clear(&l->held);
         mt_buf_clear(&l->phases);
         runs_close_connection(l);
@@ -74,20 +72,14 @@ static void shut_door(live *l)
     l->shut = true;
 }
 
-static bool apply_begun(live *l);
-
-// False: it will be read from the journal again.
-static bool apply(live *l, uint64_t seq, mt_run_change *change)
+static void apply(live *l, uint64_t seq, mt_run_change *change)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_buf_ mt_buf phases = MT_BUF_INIT(l->phases.max + 2);
-    struct applied *a;
+    struct applied *a = calloc(1, sizeof(*a));
 
-    if (!apply_begun(l))
-        return false;
     if (change->ended)
         shut_door(l);
-    a = calloc(1, sizeof(*a));
     if (a) {
         a->runs = l->runs;
         memcpy(a->id, l->id, sizeof(a->id));
@@ -99,7 +91,7 @@ static bool apply(live *l, uint64_t seq, mt_run_change *change)
         if (mt_store_run_apply(l->runs->options.store, l->id, (int64_t)seq, change, on_stored, a,
                                &err) == 0) {
             l->ending = l->ending || change->ended;
-            return true;
+            return;
         }
         free(a);
     }
@@ -107,7 +99,6 @@ static bool apply(live *l, uint64_t seq, mt_run_change *change)
            {"error", mt_err_sentence(err)});
     l->stored = 0;
     mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
-    return false;
 }
 
 // The end of a run that no journal tells: it never became a machine, or its journal is lost.
@@ -122,7 +113,7 @@ void runs_end_here(live *l, mt_end_reason reason, const char *sentence)
     };
 
     if (!l->ending)
-        (void)apply(l, 0, &change);
+        apply(l, 0, &change);
 }
 
 void runs_end_stopped(live *l)
@@ -160,7 +151,7 @@ static void apply_ended(live *l, const mt_record *r)
 
     mt_log(MT_LOG_INFO, "run ended", {"run", l->id}, {"status", change.status},
            {"reason", change.end_reason});
-    (void)apply(l, r->seq, &change);
+    apply(l, r->seq, &change);
 }
 
 // ---- commands ----
@@ -172,14 +163,8 @@ static void apply_command_end(live *l, const mt_record *r, const mt_run_tail *st
     mt_run_change change = {.command = &end.change};
 
     mt_command_end_fill(&end, r, standard, error);
-    if (mt_streq(l->begun.id, end.id)) {
-        end.change.started = true;
-        end.change.started_us = l->begun.us;
-        l->begun.id[0] = '\0';
-        mt_timer_stop(l->begun.timer);
-    }
     l->stored = r->seq;
-    (void)apply(l, r->seq, &change);
+    apply(l, r->seq, &change);
     mt_command_end_done(&end);
 }
 
@@ -281,36 +266,17 @@ static void on_command_ended(live *l, const mt_record *r, bool here)
     mt_run_tail_done(&tails[1]);
 }
 
-static bool apply_begun(live *l)
-{
-    char id[MT_ID_TEXT];
-    mt_command_change command = {.id = id, .started = true, .started_us = l->begun.us};
-    mt_run_change change = {.command = &command};
-
-    if (!l->begun.id[0])
-        return true;
-    memcpy(id, l->begun.id, sizeof(id));
-    l->begun.id[0] = '\0';
-    mt_timer_stop(l->begun.timer);
-    return apply(l, l->begun.seq, &change);
-}
-
-void runs_on_begun(mt_timer *timer, void *data)
-{
-    (void)apply_begun(data);
-}
-
 static void on_command_started(live *l, const mt_record *r)
 {
-    if (!apply_begun(l))
-        return;
-    (void)snprintf(l->begun.id, sizeof(l->begun.id), "%.*s",
+    char id[MT_ID_TEXT];
+    mt_command_change command = {.id = id, .started = true, .started_us = r->time_us};
+    mt_run_change change = {.command = &command};
+
+    (void)snprintf(id, sizeof(id), "%.*s",
                    (int)MT_MIN(r->command_started.id.len, (size_t)MT_ID_LEN),
                    r->command_started.id.data);
-    l->begun.seq = r->seq;
-    l->begun.us = r->time_us;
     l->stored = r->seq;
-    mt_timer_in_ms(l->begun.timer, BEGUN_MS);
+    apply(l, r->seq, &change);
 }
 
 static void on_extended(live *l, const mt_record *r)
@@ -322,7 +288,7 @@ static void on_extended(live *l, const mt_record *r)
     if (l->extended_ms == r->extended.max_duration_ms)
         l->extended_ms = 0;
     l->stored = r->seq;
-    (void)apply(l, r->seq, &change);
+    apply(l, r->seq, &change);
 }
 
 // ---- the records of a journal ----
@@ -345,7 +311,7 @@ static void on_ready(live *l, const mt_record *r)
     mt_run_change change = {.ready = true, .ready_us = r->time_us};
 
     l->stored = r->seq;
-    (void)apply(l, r->seq, &change);
+    apply(l, r->seq, &change);
 }
 
 // here: long outputs are read at once, too.

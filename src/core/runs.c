@@ -53,10 +53,7 @@ live *runs_add(mt_runs *runs, const char *id, const char *user_id, const mt_plan
     if (!l)
         return NULL;
     l->timer = mt_timer_new(runs->options.loop, runs_on_timer, l);
-    l->begun.timer = mt_timer_new(runs->options.loop, runs_on_begun, l);
-    if (!l->timer || !l->begun.timer) {
-        mt_timer_free(l->timer);
-        mt_timer_free(l->begun.timer);
+    if (!l->timer) {
         free(l);
         return NULL;
     }
@@ -86,7 +83,6 @@ void runs_forget(live *l)
     mt_vfs_watch_leave(l->runs->watch, l->id);
     mt_frame_conn_close(l->conn);
     mt_timer_free(l->timer);
-    mt_timer_free(l->begun.timer);
     mt_buf_done(&l->plan);
     mt_buf_done(&l->phases);
     mt_buf_done(&l->held);

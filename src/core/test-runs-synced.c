@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a supervisor tells of a run, with this test for the supervisor: starts that wait for their
-// ends, and ends that are told before they are on the disk.
+// Ends that are told before they are on the disk, with this test for the supervisor.
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/tap.h"
@@ -19,7 +18,7 @@ static mt_loop *loop;
 static mt_store *store;
 static mt_runs *runs;
 static mt_user user;
-static char folder[] = "/tmp/test-runs-records-XXXXXX";
+static char folder[] = "/tmp/test-runs-synced-XXXXXX";
 static char run_id[MT_ID_TEXT], command_id[MT_ID_TEXT];
 static int listen_fd, supervisor;
 static uint64_t seq;
@@ -84,23 +83,6 @@ static void listen_as_supervisor(void)
     mt_close_fd(&(int){open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)});
 }
 
-static void add_command(char id[MT_ID_TEXT])
-{
-    _cleanup_err_ mt_err *err = NULL;
-    _cleanup_(mt_command_record_done) mt_command_record command = {0};
-    int64_t number;
-
-    mt_id_new(id);
-    const mt_command_new exec = {.id = id,
-                                 .run_id = run_id,
-                                 .command = "true",
-                                 .arguments = "[]",
-                                 .environment = "{}",
-                                 .run_as_user = "maitento",
-                                 .by = &user};
-    CHECK_INT(mt_store_command_create(store, &exec, NULL, NULL, &number, &command, &err), 0);
-}
-
 // A run with one command, followed by way of this test's socket.
 static live *begin(const char *name)
 {
@@ -108,6 +90,8 @@ static live *begin(const char *name)
     mt_plan_limits limits = {0};
     mt_namespace ns;
     mt_run run = {0};
+    mt_command_record command = {0};
+    int64_t number;
     live *l;
 
     CHECK_INT(mt_store_namespace_create(store, &user, name, &ns, NULL, &err), 0);
@@ -123,7 +107,16 @@ static live *begin(const char *name)
     CHECK_INT(mt_store_run_create(store, &new, NULL, NULL, &run, &err), 0);
     memcpy(run_id, run.id, sizeof(run_id));
     mt_run_done(&run);
-    add_command(command_id);
+    mt_id_new(command_id);
+    const mt_command_new exec = {.id = command_id,
+                                 .run_id = run_id,
+                                 .command = "true",
+                                 .arguments = "[]",
+                                 .environment = "{}",
+                                 .run_as_user = "maitento",
+                                 .by = &user};
+    CHECK_INT(mt_store_command_create(store, &exec, NULL, NULL, &number, &command, &err), 0);
+    mt_command_record_done(&command);
     listen_as_supervisor();
     l = runs_add(runs, run_id, user.id, &limits);
     CHECK(l != NULL && runs_promised_before(runs, user.id, &limits) == 0);
@@ -174,14 +167,6 @@ static void send_command_end(void)
     send_end_of(command_id, 0);
 }
 
-static int64_t send_start(const char *id)
-{
-    mt_record r = {.type = MT_REC_COMMAND_STARTED, .command_started = {.id = mt_str_of(id)}};
-
-    send_record(&r);
-    return r.time_us;
-}
-
 static void send_synced(uint64_t up_to)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
@@ -228,10 +213,22 @@ static void test_sync_is_waited_for(void)
 // older than itself when it is taken.
 static void test_sync_while_another_is_read(void)
 {
+    _cleanup_err_ mt_err *err = NULL;
     live *l = begin("reads");
+    mt_command_record command = {0};
     char other[MT_ID_TEXT];
+    int64_t number;
 
-    add_command(other);
+    mt_id_new(other);
+    const mt_command_new exec = {.id = other,
+                                 .run_id = run_id,
+                                 .command = "true",
+                                 .arguments = "[]",
+                                 .environment = "{}",
+                                 .run_as_user = "maitento",
+                                 .by = &user};
+    CHECK_INT(mt_store_command_create(store, &exec, NULL, NULL, &number, &command, &err), 0);
+    mt_command_record_done(&command);
     send_end_of(other, 100000);
     send_command_end();
     send_synced(seq);
@@ -297,89 +294,6 @@ static void test_end_of_run(void)
     CHECK(mt_runs_may_tell(runs, run_id, run_id));
 }
 
-static const char *status_of(const char *id, int64_t *ret_started)
-{
-    static char status[MT_STORE_WORD];
-    _cleanup_err_ mt_err *err = NULL;
-    mt_command_record c = {0};
-
-    CHECK_INT(mt_store_command_get(store, run_id, id, &c, &err), 0);
-    (void)snprintf(status, sizeof(status), "%s", c.status);
-    *ret_started = c.date_started;
-    mt_command_record_done(&c);
-    return status;
-}
-
-static bool runs_now(const char *id)
-{
-    int64_t started;
-
-    return mt_streq(status_of(id, &started), "Running");
-}
-
-// Nothing comes after it: it is stored all the same.
-static void test_start_alone(void)
-{
-    live *l = begin("starts");
-    int64_t at = send_start(command_id), started;
-
-    UNTIL(runs_now(command_id));
-    CHECK_STR(status_of(command_id, &started), "Running");
-    CHECK_INT(started, at);
-    send_command_end();
-    send_synced(seq);
-    UNTIL(stored_end_of_command());
-    CHECK_STR(status_of(command_id, &started), "Finished");
-    CHECK_INT(started, at);
-    runs_forget(l);
-    end();
-}
-
-// Its end comes at once, or that of the run: it says when it began in both cases.
-static void test_start_and_end(void)
-{
-    mt_record r = {.type = MT_REC_ENDED,
-                   .ended = {.status = MT_RUN_FINISHED, .reason = MT_END_EXITED}};
-    live *l = begin("starts-and-ends");
-    int64_t at = send_start(command_id), started;
-
-    send_command_end();
-    send_synced(seq);
-    UNTIL(stored_end_of_command());
-    CHECK_STR(status_of(command_id, &started), "Finished");
-    CHECK_INT(started, at);
-    runs_forget(l);
-    end();
-    (void)begin("starts-and-dies");
-    at = send_start(command_id);
-    send_record(&r);
-    send_synced(seq);
-    UNTIL(!runs_find(runs, run_id));
-    CHECK_STR(status_of(command_id, &started), "Aborted");
-    CHECK_INT(started, at);
-    end();
-}
-
-// Two at a time: neither takes the other's place.
-static void test_starts_of_two(void)
-{
-    live *l = begin("starts-two");
-    char other[MT_ID_TEXT];
-    int64_t first = send_start(command_id), second, started;
-
-    add_command(other);
-    second = send_start(other);
-    send_command_end();
-    send_end_of(other, 100000); // read on a thread
-    UNTIL(mt_store_command_is_open(store, run_id, other, NULL) == 0);
-    CHECK_STR(status_of(command_id, &started), "Finished");
-    CHECK_INT(started, first);
-    CHECK_STR(status_of(other, &started), "Finished");
-    CHECK_INT(started, second);
-    runs_forget(l);
-    end();
-}
-
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
@@ -391,9 +305,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 int main(void)
 {
     set_up();
-    test_start_alone();
-    test_start_and_end();
-    test_starts_of_two();
     test_sync_is_waited_for();
     test_sync_comes_first();
     test_sync_while_another_is_read();
