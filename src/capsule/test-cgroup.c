@@ -110,14 +110,14 @@ static void test_kill(mt_cgroup *g)
     // Only the command dies, its setsid child with it.
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_COMMAND(7)), 0);
     CHECK(WTERMSIG(status_of(cmd)) == SIGKILL);
-    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_COMMAND(7), true, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_COMMAND(7), true, in_ms(20000)), 0);
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_INIT), 1);
     while (mt_cgroup_remove_command(g, 7) == -EBUSY)
         (void)poll(NULL, 0, 1);
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_COMMAND(7)), 0); // gone is empty
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_ALL), 0);
     CHECK(WTERMSIG(status_of(init)) == SIGKILL);
-    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(20000)), 0);
 }
 
 static void test_birth(mt_cgroup *g)
@@ -128,9 +128,9 @@ static void test_birth(mt_cgroup *g)
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_CMDS), 1);
     CHECK_INT(mt_cgroup_populated(g, MT_CGROUP_INIT), 0);
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_ALL), 0);
-    CHECK_INT(mt_cgroup_wait_gone(g, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_gone(g, in_ms(20000)), 0);
     CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
-    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, false, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, false, in_ms(20000)), 0);
 }
 
 // Somebody who came in otherwise dies as well.
@@ -144,7 +144,7 @@ static void test_not_born(mt_cgroup *g)
     }
     CHECK_INT(mt_cgroup_join(g, MT_CGROUP_CMDS, pid, NULL), 0);
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_ALL), 0);
-    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(20000)), 0);
     CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
 }
 
@@ -212,7 +212,7 @@ static void test_limits(mt_cgroup *g)
     mt_cgroup_counters_get(g, &after);
     CHECK(after.cpu_us > 0 || !has_pids);
     CHECK_INT(mt_cgroup_kill(g, MT_CGROUP_ALL), 0);
-    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroup_wait_empty(g, MT_CGROUP_ALL, true, in_ms(20000)), 0);
 }
 
 static bool notes_missing(mt_cgroups *cgs, const char *controller)
@@ -245,7 +245,7 @@ static void with_group(mt_cgroups *cgs, const mt_plan_limits *limits, void (*tes
         return;
     test(g);
     mt_cgroup_close(g);
-    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(20000)), 0);
 }
 
 // Made ahead: a name of its own, limits later.
@@ -269,7 +269,7 @@ static void test_spare(mt_cgroups *cgs, const mt_plan_limits *limits)
     mt_cgroup_limits_met(g, &c);
     CHECK_INT(c.oom_kills, has_memory);
     mt_cgroup_close(g);
-    CHECK_INT(mt_cgroups_sweep(cgs, "spare-0a-1", in_ms(5000)), 0);
+    CHECK_INT(mt_cgroups_sweep(cgs, "spare-0a-1", in_ms(20000)), 0);
 }
 
 // Tries to get all of them; leaves with the number of those that it has.
@@ -313,7 +313,7 @@ static void test_cpus(mt_cgroups *cgs, const mt_plan_limits *limits)
     CHECK(again && mt_cgroup_cpus(again, &found) == 1 && memcmp(&found, &one, sizeof(one)) == 0);
     mt_cgroup_close(again);
     mt_cgroup_close(g);
-    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
+    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(20000)), 0);
 }
 
 static void hold_memory(int fd)
@@ -391,11 +391,11 @@ static void test_form(mt_cgroup_mode mode, const char *name)
 
         CHECK(g && mt_cgroup_freeze(g, true) == 0); // held by somebody who has died
         mt_cgroup_close(g);
-        CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(5000)), 0);
+        CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(20000)), 0);
         CHECK(pid < 0 || WTERMSIG(status_of(pid)) == SIGKILL);
     }
     CHECK(!mt_cgroups_exists(cgs, instance, id));
-    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(1000)), 0);
+    CHECK_INT(mt_cgroups_sweep(cgs, id, in_ms(20000)), 0);
     mt_cgroups_remove_parent(cgs);
     CHECK_INT(mt_cgroups_each(cgs, count_run, &runs), 0);
     mt_cgroups_close(cgs);

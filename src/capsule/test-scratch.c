@@ -249,7 +249,7 @@ static void unmount(void)
 
     (void)umount2(at, MNT_DETACH);
     // Its loop device goes away by itself, a moment after.
-    for (int i = 0; i < 200 && !fresh; i++) {
+    for (int i = 0; i < 2000 && !fresh; i++) {
         int own = open(file, O_RDWR | O_CLOEXEC), loop = -1;
 
         (void)mt_loop_attach(own, path, &loop, &fresh);

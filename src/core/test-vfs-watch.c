@@ -55,17 +55,19 @@ static bool end(void *data, const char *run_id, const char *sentence)
     return true;
 }
 
+// At once: a thread may be measuring just now.
 static void grow(size_t bytes)
 {
     static char zeros[MIB];
+    static int number;
     char path[128];
-    int fd;
+    int fd = open("new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-    (void)snprintf(path, sizeof(path), "vfs/%s/files/x", disk);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     for (; bytes; bytes -= MT_MIN(bytes, sizeof(zeros)))
         CHECK_INT(mt_write_full(fd, zeros, MT_MIN(bytes, sizeof(zeros))), 0);
     (void)close(fd);
+    (void)snprintf(path, sizeof(path), "vfs/%s/files/x%d", disk, ++number);
+    CHECK_INT(rename("new", path), 0);
 }
 
 // Until *count is at least wanted, or for so long.

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 enum { GREEDY = NET_STREAMS_MAX / NET_STREAMS_EACH, PATIENCE_MS = 20000 };
@@ -81,6 +82,20 @@ static int client(const inside *c)
     return fd;
 }
 
+static int clients[GREEDY * NET_STREAMS_EACH];
+
+// Theirs is the kernel's part; what it has connected waits for mt-net.
+static bool clients_are_connected(void)
+{
+    for (int i = 0; i < GREEDY * NET_STREAMS_EACH; i++) {
+        struct pollfd p = {.fd = clients[i], .events = POLLOUT};
+
+        if (poll(&p, 1, 0) != 1)
+            return false;
+    }
+    return true;
+}
+
 static int asking;
 static ssize_t answered;
 
@@ -112,7 +127,6 @@ static ssize_t ask(const inside *c)
 
 static void test_streams(void)
 {
-    static int clients[GREEDY * NET_STREAMS_EACH];
     inside greedy[GREEDY], late;
 
     for (int i = 0; i < GREEDY; i++)
@@ -124,6 +138,7 @@ static void test_streams(void)
         clients[i] = client(&greedy[i / NET_STREAMS_EACH]);
         (void)mt_loop_once(n.loop, 0);
     }
+    CHECK(turn_until(clients_are_connected));
     for (int i = 0; i < GREEDY * NET_STREAMS_EACH; i++)
         (void)mt_loop_once(n.loop, 0); // a listener takes one in a turn
     CHECK(n.stream_count > NET_STREAMS_MAX / 2 && n.stream_count < NET_STREAMS_MAX);

@@ -309,7 +309,7 @@ static void full_disk(const char *top)
     CHECK_OK(mt_store_namespace_get(s, NULL, "ns", &other, &err));
     empty_disk(top);
     refused = 1;
-    for (int i = 0; i < 100 && refused; i++) { // the reserve is made again within a second or two
+    for (int i = 0; i < 600 && refused; i++) { // the reserve is made again within a second or two
         refused = mt_store_namespace_create(s, &admin, "yes", &other, NULL, NULL) < 0;
         if (refused)
             (void)usleep(50000);

@@ -121,7 +121,7 @@ static void test_keys(const char *dir)
     CHECK_CODE(mt_store_key_create(store, "no-such-id", "x", 0, &k, other, &err), CONFLICT);
 
     CHECK_OK(
-        mt_store_key_create(store, anna.id, "brief", mt_now_us() + 2000000, &brief, other, &err));
+        mt_store_key_create(store, anna.id, "brief", mt_now_us() + 5000000, &brief, other, &err));
     CHECK_OK(mt_store_key_lookup(store, other, strlen(other), &u, &err));
     while (mt_now_us() < brief.date_expires)
         (void)usleep(20000);

@@ -120,6 +120,7 @@ class Fake:
         self.told, self.story_part = {}, 1000
         self.deployed = None
         self.server = self.tcp = None
+        self.life = threading.Lock()  # some tests stop it from another thread
 
     # ---- life ----
 
@@ -141,15 +142,16 @@ class Fake:
         return self.tcp.server_address[1]
 
     def stop(self):
-        if self.tcp:
-            self.tcp.shutdown()
-            self.tcp.server_close()
-            self.tcp = None
-        if self.server:
-            self.server.shutdown()
-            self.server.server_close()
-            self.server = None
-            os.unlink(self.path)
+        with self.life:
+            if self.tcp:
+                self.tcp.shutdown()
+                self.tcp.server_close()
+                self.tcp = None
+            if self.server:
+                self.server.shutdown()
+                self.server.server_close()
+                self.server = None
+                os.unlink(self.path)
 
     def on(self, method, pattern, function):
         self.overrides.insert(0, (method, re.compile(pattern), function))

@@ -83,6 +83,7 @@ def test_following_loses_and_repeats_nothing_over_breaks(environment, fake, mt, 
     fake.on("GET", ".*/output", flaky)
 
     def play():
+        fake.await_asked("GET", "/output$")
         for i in range(6):
             command["spool"]["standard"] += b"out %d\n" % i
             command["spool"]["error"] += b"err %d\n" % i
@@ -91,10 +92,13 @@ def test_following_loses_and_repeats_nothing_over_breaks(environment, fake, mt, 
                 fake.stop()
                 time.sleep(0.5)
                 fake.start()
+        deadline = time.monotonic() + 30
+        while len(cuts) <= 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
         fake.over(command)
         command["spool"]["standard"] += b"late\n"  # of a process that the command left behind
         stop(fake, run)
-    later(0.3, play)
+    later(0, play)
     done = subprocess.run([MT, "capsule-logs", "-f", "@last"], env=environment, capture_output=True, timeout=60, check=True)
     assert done.stdout == b"".join(b"out %d\n" % i for i in range(6)) + b"late\n"
     errors = [line for line in done.stderr.splitlines() if line.startswith(b"err")]

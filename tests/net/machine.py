@@ -51,7 +51,7 @@ class Machine:
 
     def __init__(self, api, ns, name="c", **properties):
         self.api = api
-        api.capsule(ns, [], name=name, **{"maxDuration": "00:05:00", **SMALL, **properties})
+        api.capsule(ns, [], name=name, **{"maxDuration": "00:30:00", **SMALL, **properties})
         self.run = api.start(ns, name)
         self.id = self.run["id"]
         answer = api.get(self.run, until="ready")

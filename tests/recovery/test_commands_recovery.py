@@ -105,8 +105,7 @@ def test_kills_in_turn_lose_no_command(own):
     kill(server, "runner")
     server.start_server()
     server.start_runner()
-    for run, command in field.running.values():
-        assert field.get(run, command)["status"] == "Running"
+    wait_for(lambda: all(field.get(*c)["status"] == "Running" for c in field.running.values()), "all are known to run")
     assert field.names("order-") == []
     field.go()
     kill(server, "server")  # while they end
@@ -126,9 +125,17 @@ SYNC_S = 1.5  # that a sync takes below
 
 def has_open(pid, path):
     try:
-        return any(os.readlink(f) == str(path) for f in Path(f"/proc/{pid}/fd").iterdir())
+        files = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
-        return False
+        return False  # it has ended
+    return any(leads_to(f, path) for f in files)
+
+
+def leads_to(link, path):
+    try:
+        return os.readlink(link) == str(path)
+    except OSError:
+        return False  # closed meanwhile
 
 
 def test_an_end_is_told_of_when_it_is_on_the_disk(own):

@@ -52,8 +52,9 @@ def memory(process):
 
 
 def spools(api, run):
+    """Bytes on the disk of each output that there is."""
     folder = api.server.dir / "state" / "runs" / run / "out"
-    return {f.name: f.stat().st_blocks * 512 for f in folder.iterdir()}
+    return {f.name: f.stat().st_blocks * 512 for f in folder.iterdir()} if folder.exists() else {}
 
 
 def duration(seconds):
@@ -94,7 +95,7 @@ class Follower:
     def __init__(self, api, run, command, half_closed=False):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(120)
-        self.socket.connect(api.server.socket)
+        wait_for(lambda: self.socket.connect_ex(api.server.socket) == 0, "the backlog has room", 60)
         self.socket.sendall(f"GET /v1/capsule-runs/{run}/commands/{command}/output?follow=true HTTP/1.1\r\n"
                             "Host: localhost\r\n\r\n".encode())
         if half_closed:

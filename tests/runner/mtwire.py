@@ -234,7 +234,7 @@ class Runner:
         with open(self.dir / "runner.log", "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 self.link = Link(self.dir / "runner.sock")
@@ -333,7 +333,7 @@ class Runner:
     def stop(self, sig=signal.SIGTERM):
         if self.process and self.process.poll() is None:
             self.process.send_signal(sig)
-            self.process.wait(20)
+            self.process.wait(60)
         self.process = None
 
     def purge(self):
