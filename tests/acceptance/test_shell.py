@@ -228,13 +228,14 @@ def test_f_shells_that_cannot_be(terminal, mt, py, fresh, run):
     assert t.left() == 125 and b"has ended" in t.out
 
 
-def test_f_mt_that_is_ended_leaves_the_terminal_in_order(terminal, py, run):
+def test_f_mt_that_is_ended_leaves_the_terminal_in_order(terminal, api, py, run):
     t = terminal(run)
     t.see(r"\$ $")
     t.type("trap 'touch /tmp/hung-up' HUP; sleep 7774\r")
     until(lambda: "7774" in sh(py, run, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
     t.process.send_signal(signal.SIGTERM)
     assert t.left() == 143
+    assert api.call("GET", shells(run))["items"][0]["endReason"] == "closed"
     until(lambda: "7774" not in sh(py, run, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
 
 
