@@ -201,6 +201,17 @@ static int open_reader(session *s, mt_err **err)
     return api_get(&s->reading, s->path, &shell, err);
 }
 
+// What ends mt ends its requests, but not this one; a second signal does.
+static void hang_up(session *s)
+{
+    int by = cli_interrupted;
+
+    cli_interrupted = 0;
+    (void)api_call(s->c, "DELETE", s->path, NULL, NULL, NULL);
+    if (!cli_interrupted)
+        cli_interrupted = by;
+}
+
 static int run_terminal(session *s, mt_err **err)
 {
     _cleanup_close_ int signal_fd = -1;
@@ -222,9 +233,9 @@ static int run_terminal(session *s, mt_err **err)
     }
     serve(s, signal_fd);
     leave_raw(s);
-    // One that was left, not ended, hangs up.
-    if (poll(&over, 1, 0) == 0) {
-        (void)api_call(s->c, "DELETE", s->path, NULL, NULL, NULL);
+    // One that was left, not ended, hangs up. The reader may have left for the same reason.
+    if (cli_interrupted || poll(&over, 1, 0) == 0) {
+        hang_up(s);
         s->left = poll(&over, 1, END_MS) == 0;
         if (s->left) // the process ends, and the thread with it
             return mt_fail(err, MT_E_BAD_REQUEST, "left the shell");

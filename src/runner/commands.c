@@ -366,11 +366,11 @@ static void start(command *c)
     if (!c->async)
         cs->blocked = true;
     append_live(c);
-    r = ask_for(c, &err);
-    // Read after asking: while it takes its time, the process is being made.
+    // Before mt-init is asked: it may meet a limit sooner than this process runs again.
     now = counters(cs);
     c->oom_before = now.oom_kills;
     c->pids_before = now.pids_refused;
+    r = ask_for(c, &err);
     if (r < 0)
         not_started(c, mt_err_sentence(err));
 }
