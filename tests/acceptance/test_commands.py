@@ -15,6 +15,9 @@ sys.path.insert(0, str(mtserver.ROOT / "sdk" / "python"))
 import maitento  # noqa: E402
 
 SANDBOX = {"users": [{"name": "sandbox"}], "maxDuration": "00:05:00"}
+# A start that is held up until the test calls its gate.
+HELD = "until [ -e /mnt/gate/open ]; do sleep 0.05; done"
+GATE = {"vfs": [{"vfs": Ref("gate"), "mountName": "gate"}]}
 COPY = {"command": "bash", "arguments": [
     "-c", "rm -rf /tmp/data && cp -r /mnt/data /tmp/data && chmod -R a+rwX /tmp/data"]}
 
@@ -30,7 +33,7 @@ def py(server):
 def bench(api, py):
     """A run that stays up, shared: tests leave it as they found it."""
     ns = api.namespace("commands")
-    api.capsule(ns, [], name="bench", **SANDBOX)
+    api.capsule(ns, [], name="bench", **{**SANDBOX, "maxDuration": "00:30:00"})
     run = py.capsules.start("bench", ns)
     yield run
     py.capsule_runs.terminate(run)
@@ -67,6 +70,19 @@ def sh(py, run, line, **options):
     return py.capsule_runs.exec_and_wait(run, "sh", ["-c", line], **options)
 
 
+@pytest.fixture()
+def gate(ns, py):
+    py.vfs.create("gate", ns)
+    return lambda: py.vfs.open("gate", ns).write("/open", b"")
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
 # ---- checks of the foundation, through the client and by commands ----
 
 def test_010_text_through_the_client(ns, py):
@@ -90,16 +106,18 @@ def test_032_users_have_a_bash_login_shell(py, bench):
 
 def test_037_a_command_that_runs_at_that_moment_is_stopped(api, ns, py):
     py.vfs.create("late", ns)
-    api.capsule(ns, [], maxDuration="00:00:02", vfs=[{"vfs": Ref("late"), "mountName": "work"}])
+    api.capsule(ns, [], maxDuration="00:05:00", vfs=[{"vfs": Ref("late"), "mountName": "work"}])
     run = py.capsules.start("c", ns)
-    sent = [py.capsule_runs.exec(run, "touch /mnt/work/began; (setsid sleep 4; touch /mnt/work/late) & sleep 4; touch /mnt/work/late"),
+    sent = [py.capsule_runs.exec(run, "touch /mnt/work/began; (setsid sleep 6; touch /mnt/work/late) & sleep 6; touch /mnt/work/late"),
             py.capsule_runs.exec(run, "touch /mnt/work/queued")]
+    until(lambda: [f.name for f in py.vfs.open("late", ns).list()] == ["began"])
+    api.shorten(run.id)
     ended = py.capsule_runs.wait(run)
     assert (ended.status, ended.end_reason) == ("Finished", "timeout")
     for command in sent:
         found = py.capsule_runs.get_command(run, command)
         assert (found.status, found.end_reason) == ("Aborted", "runEnded") and "out of time" in found.failure_details
-    api.capsule(ns, [{"command": "sleep 4; ls /mnt/work > /mnt/work/found"}], name="look", autoTerminate=True,
+    api.capsule(ns, [{"command": "sleep 6; ls /mnt/work > /mnt/work/found"}], name="look", autoTerminate=True,
                 vfs=[{"vfs": Ref("late"), "mountName": "work"}])
     assert py.capsules.run("look", ns).status == "Finished"
     assert py.vfs.open("late", ns).read_text("/found").split() == ["began", "found"]
@@ -113,17 +131,19 @@ def test_067_sqlite3_is_a_module_and_no_program(py, bench):
 
 # ---- order ----
 
-def test_039_a_start_returns_before_ready_and_takes_commands_at_once(py, fresh):
-    run = fresh([{"command": "sleep 1"}])
+def test_039_a_start_returns_before_ready_and_takes_commands_at_once(py, fresh, gate):
+    run = fresh([{"command": HELD}], **GATE)
     assert run.status == "Starting"
     command = py.capsule_runs.exec(run, "echo now")
     assert command.status == "Queued"
+    gate()
     assert py.capsule_runs.wait_command(run, command).output_standard == "now\n"
 
 
-def test_040_commands_sent_while_starting_run_in_order_once_ready(py, fresh):
-    run = fresh([{"command": "sleep 1; echo start > /tmp/log; chmod 666 /tmp/log"}])
+def test_040_commands_sent_while_starting_run_in_order_once_ready(py, fresh, gate):
+    run = fresh([{"command": HELD + "; echo start > /tmp/log; chmod 666 /tmp/log"}], **GATE)
     sent = [py.capsule_runs.exec(run, f"echo {i} >> /tmp/log") for i in range(5)]
+    gate()
     py.capsule_runs.wait_command(run, sent[-1])
     assert sh(py, run, "cat /tmp/log").output_standard == "start\n0\n1\n2\n3\n4\n"
 
@@ -143,7 +163,7 @@ def test_042_async_lets_the_capsule_go_on(py, bench):
     runs = py.capsule_runs
     slow = runs.exec(bench, "while [ ! -e /tmp/go ]; do sleep 0.1; done; echo slow", run_async=True)
     assert runs.exec_and_wait(bench, "echo quick; rm -f /tmp/go").output_standard == "quick\n"
-    assert runs.get_command(bench, slow).status == "Running"
+    until(lambda: runs.get_command(bench, slow).status == "Running")
     runs.exec(bench, "touch /tmp/go")
     assert runs.wait_command(bench, slow).output_standard == "slow\n"
 
@@ -284,23 +304,25 @@ def test_057_aborted_when_the_run_is_stopped(py, fresh):
     assert "stopped by admin" in late.value.reason and late.value.command is None
 
 
-def test_057_aborted_when_the_run_is_out_of_time(py, fresh):
-    run = fresh(maxDuration="00:00:02")
-    for error in aborted(py, run, lambda: None):
-        assert error.reason == "the run ran out of time: maxDuration 00:00:02"
-        assert error.run.failure_details == "out of time: maxDuration 00:00:02"
+def test_057_aborted_when_the_run_is_out_of_time(api, py, fresh):
+    run = fresh()
+    py.capsule_runs.wait(run, "ready")
+    limits = []
+    for error in aborted(py, run, lambda: limits.append(api.shorten(run.id))):
+        assert error.reason == f"the run ran out of time: maxDuration {limits[0]}"
+        assert error.run.failure_details == f"out of time: maxDuration {limits[0]}"
 
 
-def test_057_aborted_when_the_start_fails(py, fresh):
-    run = fresh([{"command": "sleep 1; echo oh >&2; exit 3"}])
-    for error in aborted(py, run, lambda: None):
+def test_057_aborted_when_the_start_fails(py, fresh, gate):
+    run = fresh([{"command": HELD + "; echo oh >&2; exit 3"}], **GATE)
+    for error in aborted(py, run, gate):
         assert error.reason.startswith("the run failed to start: Startup command failed: ")
         assert "oh" in error.run.failure_details
 
 
-def test_020a_commands_queued_on_an_auto_terminate_capsule(py, fresh):
-    run = fresh([{"command": "sleep 1"}], autoTerminate=True)
-    for error in aborted(py, run, lambda: None):
+def test_020a_commands_queued_on_an_auto_terminate_capsule(py, fresh, gate):
+    run = fresh([{"command": HELD}], autoTerminate=True, **GATE)
+    for error in aborted(py, run, gate):
         assert error.reason == "the run finished" and error.run.status == "Finished"
 
 
@@ -353,11 +375,14 @@ def test_059_wait_is_as_if_it_had_run_here(mt, bench):
 
 def test_059_output_comes_while_it_runs(server, bench, py):
     with subprocess.Popen([mtserver.program("mt"), "capsule-exec", bench.id, "-w",
-                           "echo first; echo oh >&2; read x < <(sleep 5); echo last"],
+                           "echo first; echo oh >&2; until [ -e /tmp/last ]; do sleep 0.05; done; echo last"],
                           env={**os.environ, **server.environment()}, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
-        assert p.stdout.readline() == b"first\n" and p.stderr.readline() == b"oh\n"
-        assert py.capsule_runs.list_commands(bench)[-1].status == "Running"
+        try:
+            assert p.stdout.readline() == b"first\n" and p.stderr.readline() == b"oh\n"
+            until(lambda: py.capsule_runs.list_commands(bench)[-1].status == "Running")
+        finally:
+            py.capsule_runs.files(bench).write_text("/tmp/last", "")
         out, err = p.communicate(timeout=30)
     assert (p.returncode, out, err) == (0, b"last\n", b"")
 

@@ -307,10 +307,10 @@ def test_033_max_duration_is_ten_minutes_by_default(api, ns):
 
 def test_034_it_counts_from_the_start(api, ns):
     from datetime import datetime
-    api.capsule(ns, [{"command": "sleep 1"}], maxDuration="00:00:02")
+    api.capsule(ns, [{"command": "sleep 2"}], maxDuration="00:00:04")
     run = api.run(ns, "c")
     took = datetime.fromisoformat(run["dateEnded"][:-1]) - datetime.fromisoformat(run["dateCreated"][:-1])
-    assert 1.9 <= took.total_seconds() < 4 and run["status"] == "Finished"
+    assert 3.9 <= took.total_seconds() < 6 and run["status"] == "Finished"
 
 
 def test_035_still_starting_when_it_runs_out_is_an_error(api, ns):
@@ -321,18 +321,18 @@ def test_035_still_starting_when_it_runs_out_is_an_error(api, ns):
 
 
 def test_036_ready_when_it_runs_out_is_finished(api, ns):
-    api.capsule(ns, [], maxDuration="00:00:01")
+    api.capsule(ns, [], maxDuration="00:00:03")
     run = api.run(ns, "c")
     assert (run["status"], run["endReason"]) == ("Finished", "timeout")
-    assert run["failureDetails"] == "out of time: maxDuration 00:00:01"
+    assert run["failureDetails"] == "out of time: maxDuration 00:00:03"
 
 
 def test_037_what_runs_at_that_moment_is_stopped(api, ns, work):
     api.capsule(ns, [{"command": "sleep 5; echo late > /mnt/work/late", "wait": False}],
-                maxDuration="00:00:01", **work)
+                maxDuration="00:00:03", **work)
     run = api.run(ns, "c")
     assert run["status"] == "Finished"
-    check = api.shell(ns, "sleep 5; test ! -e /mnt/work/late", vfs="work", name="check")
+    check = api.shell(ns, "sleep 4; test ! -e /mnt/work/late", vfs="work", name="check")
     assert check["status"] == "Finished", check
 
 
