@@ -1,5 +1,6 @@
 """mt capsule-shell, on terminals of the tests' own, and the requests behind it."""
 import fcntl
+import http.client
 import json
 import os
 import pty
@@ -52,6 +53,11 @@ def fresh(api, ns, py):
 
 def sh(py, run, line, **options):
     return py.capsule_runs.exec_and_wait(run, "sh", ["-c", line], **options).output_standard
+
+
+def processes(py, run):
+    """The words of each process."""
+    return sh(py, run, "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null").splitlines()
 
 
 def until(condition, seconds=30):
@@ -146,7 +152,8 @@ def test_f_shell_as_another_user_and_its_signal(terminal, run):
 def test_f_shell_knows_its_size_and_hears_of_another(terminal, run):
     t = terminal(run, size=(33, 101))
     t.see(r"\$ $")
-    t.type("stty size; bash -c 'trap \"stty size\" WINCH; echo wai\"\"ting; while :; do sleep 0.1; done'\r")
+    # Without a trap for it bash goes on where a Ctrl-C meets a sleep that is just over.
+    t.type("stty size; bash -c 'trap \"stty size\" WINCH; trap \"exit 130\" INT; echo wai\"\"ting; while :; do sleep 0.1; done'\r")
     t.see("33 101\r\n.*waiting\r\n")
     t.size(44, 132)
     t.see("44 132\r\n")
@@ -180,9 +187,11 @@ def test_f_ctrl_c_reaches_the_foreground_alone(terminal, py, run):
 def test_f_what_a_shell_leaves_in_the_background_lives_on(terminal, py, run):
     t = terminal(run)
     t.see(r"\$ $")
-    t.type("setsid sleep 7773 > /dev/null 2>&1 < /dev/null &\rexit\r")
+    t.type("setsid sleep 7773 > /dev/null 2>&1 < /dev/null &\r")
+    until(lambda: "sleep 7773 " in processes(py, run))  # until then it is the shell's
+    t.type("exit\r")
     assert t.left() == 0
-    assert "7773" in sh(py, run, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert "sleep 7773 " in processes(py, run)
     sh(py, run, "kill $(grep -l 7773 /proc/[0-9]*/cmdline | grep -v self | cut -d/ -f3) 2>/dev/null; true")
 
 
@@ -210,12 +219,13 @@ def test_f_a_run_that_ends_ends_the_shell_with_the_reason(terminal, py, fresh):
     assert b"stopped by" in t.out
 
 
-def test_f_a_run_out_of_time_says_so(terminal, fresh):
-    run = fresh(maxDuration="00:00:04")
+def test_f_a_run_out_of_time_says_so(api, terminal, fresh):
+    run = fresh()
     t = terminal(run)
     t.see(r"\$ $")
+    limit = api.shorten(run.id)
     assert t.left() == 125
-    assert b"out of time: maxDuration 00:00:04" in t.out
+    assert f"out of time: maxDuration {limit}".encode() in t.out
 
 
 def test_f_shells_that_cannot_be(terminal, mt, py, fresh, run):
@@ -245,33 +255,47 @@ def shells(run, *more):
     return "/".join([f"/v1/capsule-runs/{run.id}/shells", *more])
 
 
-def open_output(server, run, shell):
-    s = socket.socket(socket.AF_UNIX)
-    s.settimeout(60)
-    s.connect(server.socket)
-    s.sendall(f"GET {shells(run, shell, 'output')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    return s
+class Output:
+    """What a shell shows."""
 
+    def __init__(self, server, run, shell):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(server.socket)
+        self.socket.sendall(f"GET {shells(run, shell, 'output')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self.answer = None
 
-def read_until(s, what):
-    got = b""
-    while what not in got:
-        piece = s.recv(65536)
-        assert piece, got
-        got += piece
-    return got
+    def until(self, what):
+        """Waits for it to be shown (None: for the end of the answer); what was shown up to then."""
+        if not self.answer:
+            self.answer = http.client.HTTPResponse(self.socket)
+            self.answer.begin()
+            assert self.answer.status == 200
+        shown = b""
+        while what is None or what not in shown:
+            piece = self.answer.read1(65536)
+            if not piece:
+                assert what is None, shown
+                break
+            shown += piece
+        return shown
+
+    def close(self):
+        if self.answer:
+            self.answer.close()
+        self.socket.close()
 
 
 def test_f_a_shell_by_requests(server, api, run):
     shell = api.call("POST", shells(run), {"columns": 90, "rows": 20}, 201)
     assert (shell["status"], shell["user"], shell["columns"]) == ("Running", "maitento", 90)
-    out = open_output(server, run, shell["id"])
-    read_until(out, b"$ ")
+    out = Output(server, run, shell["id"])
+    out.until(b"$ ")
     assert api.raw("POST", shells(run, shell["id"], "input"), b"stty size; echo a''b\r")[0] == 204
-    assert b"20 90" in read_until(out, b"ab\r\n")
+    assert b"20 90" in out.until(b"ab\r\n")
     api.call("PUT", shells(run, shell["id"], "size"), {"columns": 70, "rows": 10}, 204)
     api.raw("POST", shells(run, shell["id"], "input"), b"stty size; exit 3\r")
-    assert b"10 70" in read_until(out, b"\r\n0\r\n\r\n"), "the answer ends with the shell"
+    assert b"10 70" in out.until(None), "the answer ends with the shell"
     over = api.call("GET", shells(run, shell["id"]))
     assert (over["status"], over["exitCode"], over["endReason"]) == ("Ended", 3, "exited")
     assert api.raw("GET", shells(run, shell["id"], "output"))[::2] == (200, b"")
@@ -290,21 +314,21 @@ def test_f_a_shell_is_checked(api, run):
 
 def test_f_another_reader_takes_over(server, api, run):
     shell = api.call("POST", shells(run), {}, 201)
-    first = open_output(server, run, shell["id"])
-    read_until(first, b"$ ")
-    second = open_output(server, run, shell["id"])
-    read_until(first, b"0\r\n\r\n")
+    first = Output(server, run, shell["id"])
+    first.until(b"$ ")
+    second = Output(server, run, shell["id"])
+    first.until(None)
     api.raw("POST", shells(run, shell["id"], "input"), b"echo on''ward\r")
-    read_until(second, b"onward")
+    second.until(b"onward")
     api.call("DELETE", shells(run, shell["id"]), None, 204)
-    read_until(second, b"0\r\n\r\n")
+    second.until(None)
     assert api.call("GET", shells(run, shell["id"]))["endReason"] == "closed"
 
 
 def test_f_a_shell_that_nobody_reads_is_hung_up(server, api, py, run):
     shell = api.call("POST", shells(run), {}, 201)
-    out = open_output(server, run, shell["id"])
-    read_until(out, b"$ ")
+    out = Output(server, run, shell["id"])
+    out.until(b"$ ")
     api.raw("POST", shells(run, shell["id"], "input"), b"trap 'echo bye > /tmp/hup' HUP; while :; do sleep 0.1; done\r")
     out.close()
     until(lambda: api.call("GET", shells(run, shell["id"]))["status"] == "Ended", 40)
@@ -319,8 +343,8 @@ def rss_kib(process):
 
 def test_f_output_that_nobody_takes_waits_in_the_run(server, api, py, run):
     shell = api.call("POST", shells(run), {}, 201)
-    out = open_output(server, run, shell["id"])
-    read_until(out, b"$ ")
+    out = Output(server, run, shell["id"])
+    out.until(b"$ ")
     before = rss_kib(server.server)
     api.raw("POST", shells(run, shell["id"], "input"), b"yes | head -c 300000000; echo do''ne\r")
     time.sleep(3)
@@ -364,14 +388,14 @@ def test_f_only_who_may_command_has_shells_and_files(server, api, run):
 
 def test_f_a_shell_is_given_its_terminal_and_nothing_else(server, api, py, run):
     shell = api.call("POST", shells(run), {}, 201)
-    out = open_output(server, run, shell["id"])
-    read_until(out, b"$ ")
-    api.raw("POST", shells(run, shell["id"], "input"), b"readlink /proc/$$/fd/* | sort | uniq -c; echo s''een\r")
-    seen = read_until(out, b"seen\r\n").decode()
-    assert {line.split()[1] for line in seen.splitlines() if re.match(r" +\d+ ", line)} == {"/dev/pts/0"}, seen
-    root = py.capsule_runs.files(run, user="root")
-    pid = next(p.name for p in root.list("/proc") if p.name.isdigit()
-               and root.stat(f"/proc/{p.name}").type == "folder" and comm(root, p.name) == "mt-session")
+    out = Output(server, run, shell["id"])
+    out.until(b"$ ")
+    api.raw("POST", shells(run, shell["id"], "input"), b"readlink /proc/$$/fd/* | sort | uniq -c; echo par''ent $PPID s''een\r")
+    seen = out.until(b"seen\r\n").decode()
+    kept = {line.split()[1] for line in seen.splitlines() if re.match(r" +\d+ ", line)}
+    assert len(kept) == 1 and re.fullmatch(r"/dev/pts/\d+", *kept), seen
+    pid = re.search(r"parent (\d+) seen", seen).group(1)
+    assert py.capsule_runs.files(run).read_text(f"/proc/{pid}/comm") == "mt-session\n"
     held = {sh(py, run, f"readlink /proc/{pid}/fd/{fd.name}").split(":")[0].strip()
             for fd in py.capsule_runs.files(run).list(f"/proc/{pid}/fd")}
     assert held == {"socket", "/dev/null", "/dev/pts/ptmx", "anon_inode"}, held
@@ -380,13 +404,6 @@ def test_f_a_shell_is_given_its_terminal_and_nothing_else(server, api, py, run):
         tried = py.capsule_runs.exec_and_wait(run, f"echo x > /proc/{pid}/exe", run_as_user=user)
         assert tried.exit_code == 1 and re.search("busy|denied|not permitted", tried.output_error), tried.output_error
     api.call("DELETE", shells(run, shell["id"]), None, 204)
-
-
-def comm(files, pid):
-    try:
-        return files.read_text(f"/proc/{pid}/comm").strip()
-    except maitento.MaitentoError:
-        return None
 
 
 def test_f_a_restart_of_the_server_ends_shells_and_tells(fresh_server_shell):
