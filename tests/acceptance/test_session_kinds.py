@@ -108,7 +108,7 @@ def test_a_session_is_limited_as_the_run_is(own, py, run):
         try:
             return py.capsule_runs.files(run).read_text("/tmp/over")
         except maitento.MaitentoError as error:
-            assert error.code == "notFound"
+            assert error.code in ("notFound", "conflict", "unavailable"), error  # there may be no memory for who looks
             return None
     until(over, 120)
     assert over() in ("over 137\n", "over 1\n")
