@@ -156,7 +156,7 @@ def test_names_of_failed_tests_end_the_log_of_a_test_run(tmp_path):
     for name, text in said.items():
         (tmp_path / name).write_text(text + "\n")
     parts = [(name, "all", 5, 20, f"cat {name}" + ("" if name == "fine" else "; exit 3")) for name in said]
-    parts.append(("endless", "all", 1, 1, "echo not ok 1 - stuck; exec sleep 30"))
+    parts.append(("endless", "all", 1, 3, "echo not ok 1 - stuck; exec sleep 30"))
     tool = (ROOT / "tools/run-parts").read_text()
     before, after = tool.split("\nPARTS = [", 1)[0], tool.split("\n]\n", 1)[1]
     (tmp_path / "tools/run-parts").write_text(f"{before}\nPARTS = {parts!r}\n{after}")
@@ -167,4 +167,4 @@ def test_names_of_failed_tests_end_the_log_of_a_test_run(tmp_path):
     assert done.stdout.endswith(
         "\n\nfailed: tap: another thing\nfailed: pytest: tests/x/test_x.py::test_y[a b]\n"
         "failed: pytest: tests/x/test_z.py::test_w\nfailed: meson: unit / http\nfailed: silent: exit status 3\n"
-        "failed: endless: stuck\nfailed: endless: killed at its limit of 1 s\n6 passed, 6 failed, 1 skipped\n"), done.stdout
+        "failed: endless: stuck\nfailed: endless: killed at its limit of 3 s\n6 passed, 6 failed, 1 skipped\n"), done.stdout
