@@ -152,10 +152,12 @@ def test_o22_readers_inside_see_whole_files_and_an_open_one_stays(api, mt, work,
 
     thread = threading.Thread(target=writer)
     thread.start()
-    seen = sh("exec 9< /mnt/work/f; for i in $(seq 40); do tr -d '\\n' < /mnt/work/f | fold -w 65536 | sort -u | "
-              "wc -l; wc -c < /mnt/work/f; done | sort | uniq | tr '\\n' ' '; head -c 65536 <&9 | fold -w 1 | sort -u | wc -l")
-    stop.set()
-    thread.join()
+    try:
+        seen = sh("exec 9< /mnt/work/f; for i in $(seq 40); do tr -d '\\n' < /mnt/work/f | fold -w 65536 | sort -u | "
+                  "wc -l; wc -c < /mnt/work/f; done | sort | uniq | tr '\\n' ' '; head -c 65536 <&9 | fold -w 1 | sort -u | wc -l")
+    finally:
+        stop.set()
+        thread.join()
     assert not failures and seen.stdout == f"1 {size} 1\n", seen
 
 
