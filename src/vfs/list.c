@@ -265,10 +265,12 @@ static int fill_frame(struct walk *w, struct frame *f, size_t want)
     return 0;
 }
 
-// What became of a folder below the base since it was listed is no error of the whole list.
+// What became of a folder below the base since it was listed is no error of the whole list; nor are
+// the folders of a process that has ended.
 static bool is_gone(int e)
 {
-    return e == -ENOENT || e == -ENOTDIR || e == -ELOOP || e == -EXDEV || e == -ENAMETOOLONG;
+    return e == -ENOENT || e == -ENOTDIR || e == -ELOOP || e == -EXDEV || e == -ENAMETOOLONG ||
+           e == -ESRCH || e == -EINVAL;
 }
 
 // 1 and the next entry in order (its strings go to the caller; it belongs to the deepest frame), 0

@@ -603,6 +603,14 @@ def test_f_lists_that_never_end_do_not_fill_the_server(server, api, py, run):
     assert py.capsule_runs.files(run).read("/etc/hostname")
 
 
+def test_f_what_is_left_of_an_ended_process_is_no_fault_of_a_list(py, run):
+    """The kernel refuses to list its network."""
+    command = py.capsule_runs.exec(run, "sh -c 'sleep 0 & exec sleep 1000'", run_async=True)
+    until(lambda: "Z" in sh(py, run, "cut -d')' -f2 /proc/[0-9]*/stat | cut -c2"))
+    assert py.capsule_runs.files(run).list("/proc", recursive=True)
+    py.capsule_runs.cancel_command(run, command)
+
+
 def test_f_an_image_without_programs_still_has_files(py, fresh):
     """mt-session is none of the image's: what a capsule removes or replaces is not what runs."""
     run = fresh()
