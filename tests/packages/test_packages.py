@@ -68,7 +68,9 @@ class Own(Api):
         return sorted(p.name for p in self.layers().iterdir() if len(p.name) != 64)
 
     def story(self, run):
-        return [line["what"] for line in self.call("GET", f"/v1/capsule-runs/{run['id']}?story=true")["story"]]
+        """Nothing of a run that no runner has taken yet."""
+        answer = self.call("GET", f"/v1/capsule-runs/{run['id']}?story=true")
+        return [line["what"] for line in answer.get("story") or []]
 
     def built(self, run):
         return any(what.startswith("packages done") for what in self.story(run))
