@@ -603,7 +603,7 @@ def test_other_runs_are_out_of_reach(api, work):
     """Processes, files and sockets of a run that lives beside."""
     api.capsule(work, [{"command": "python3", "wait": False, "arguments": ["-c", (
         "import socket,time\ns=socket.socket(socket.AF_UNIX); s.bind('\\0of-another-run'); s.listen(1)\n"
-        "t=socket.create_server(('127.0.0.1', 7777)); open('/tmp/of-another-run','w'); time.sleep(30)")]}], "other",
+        "t=socket.create_server(('127.0.0.1', 7777)); open('/tmp/of-another-run','w'); time.sleep(300)")]}], "other",
         users=[{"name": "sandbox"}])
     other = api.get(api.start(work, "other"), until="ready")
     try:
@@ -655,11 +655,11 @@ out["aio"] = sc(206, 1024, ctypes.byref(ctypes.c_ulong()))
 def test_allowances_of_a_user_are_each_runs_own(api, work):
     """inotify instances, message queues, terminals, pending signals: used up by one run, they are
     there for the host's root and for the next run."""
-    deploy_probe(api, work, HOG + "json.dump(out, open('/tmp/hog', 'w')); os.system('cp /tmp/hog /mnt/work/hog'); time.sleep(30)",
+    deploy_probe(api, work, HOG + "json.dump(out, open('/tmp/hog', 'w')); os.system('cp /tmp/hog /mnt/work/hog'); time.sleep(300)",
                  ("maitento",), "hog")
     hog = api.start(work, "hog")
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             status, _, data = api.raw("GET", api.files(work, "work", "/hog"))
             if status == 200 and data:
@@ -841,11 +841,11 @@ open("lease", "w").write("x"); fd = os.open("lease", os.O_RDWR)
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 fcntl.flock(os.open(".", os.O_RDONLY), fcntl.LOCK_EX)
-open("ready", "w"); time.sleep(60)
+open("ready", "w"); time.sleep(300)
 ''']}], "odd", **WORK)
     run = api.start(work, "odd")
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while api.raw("GET", api.files(work, "work", "/ready"))[0] != 200:
             assert time.monotonic() < deadline
             time.sleep(0.05)

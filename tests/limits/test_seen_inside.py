@@ -30,6 +30,7 @@ def test_o11_nproc_fits_the_limit(api, ns):
         assert ask(api, run, f"taskset -c 0-{CPUS - 1} nproc") == "1"
         assert ask(api, run, "getconf _NPROCESSORS_ONLN") == "1"
         api.terminate(run)
+        api.get(run)
     startup = api.shell(ns, "test $(nproc) = 1", limits={"cpus": 0.5})
     assert startup["status"] == "Finished", startup
 
@@ -66,10 +67,10 @@ def test_free_shows_the_memory_of_the_run(api, ns):
             "command": "python3", "arguments": ["-c", "import time; x = b'x' * (150 << 20); time.sleep(1000)"],
             "async": True}, 201)
         after, deadline = before, time.monotonic() + 90
-        while after["MemFree"] >= before["MemFree"] - 140 * MIB:
+        while any(after[name] >= before[name] - 140 * MIB for name in ("MemFree", "MemAvailable")):
             assert time.monotonic() < deadline, (before, after)
             after = meminfo(api, run)
-        assert after["MemAvailable"] < before["MemAvailable"] - 140 * MIB and after["MemTotal"] == 300 * MIB
+        assert after["MemTotal"] == 300 * MIB
         api.terminate(run)
 
 

@@ -53,6 +53,9 @@ else:
         st = os.statvfs(api.server.dir)
         return st.f_bavail * st.f_frsize
 
+    def story(api, run):
+        return api.call("GET", f"/v1/capsule-runs/{run['id']}?story=true").get("story") or []
+
     def fill(api, left):
         """Takes all of the disk but so much, from outside."""
         with open(api.server.dir / "filler", "ab") as file:
@@ -93,6 +96,10 @@ else:
         short = small.capsule(ns, [{"command": "sh", "arguments": [
             "-c", "sleep 4; head -c 4000 /dev/zero | tr '\\0' x >&2; exit 3"]}], "short")
         runs.append(small.start(ns, short))
+        deadline = time.monotonic() + 30
+        while "startupStarted" not in [line["kind"] for line in story(small, runs[3])]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         fill(small, 0)
         assert free(small) == 0
         small.get(runs[3])  # the first: nothing has been given up for it yet

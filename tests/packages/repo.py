@@ -83,8 +83,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
         self.path = re.sub("^http://[^/]*", "", self.path)  # as a proxy is asked
-        if self.server.gate and self.server.held in self.path:
-            self.server.gate.wait()
+        gate = self.server.gate  # which may be opened and removed at any moment
+        if gate and self.server.held in self.path:
+            gate.wait()
         super().do_GET()
 
 
