@@ -166,6 +166,9 @@ clean_result janitor_clean_run(runner *r, const char *run_id, lost_as lost)
         folder_remove(r, run_id);
     else if (!s.closed)
         write_end(folder, &s, lost, &ret);
+    // A builder's is nobody's to look at, and its runner may be gone before the answer.
+    if (s.layer[0])
+        folder_remove(r, run_id);
     return ret;
 }
 

@@ -130,6 +130,8 @@ void runs_cleaned(runner *r, const char *run_id, clean_result result)
 
     if (!u)
         return;
+    if (result.result == -ENOENT && u->layer[0]) // a janitor that died had come to its end with it
+        result.result = 0;
     if (result.result < 0) {
         mt_log(MT_LOG_ERROR, "a run could not be removed; it is tried again", {"run", run_id},
                {"error", strerror(-result.result)});
