@@ -709,11 +709,12 @@ def forks_refused(server):
     """The groups of the instance in which a process was refused."""
     found = set()
     for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
-        for events in Path(root).glob(f"maitento-{server.instance}/**/pids.events"):
+        for folder, _, names in os.walk(f"{root}/maitento-{server.instance}"):  # what goes meanwhile is passed over
             try:
-                found |= {str(events)} if int(events.read_text().split()[1]) else set()
+                if "pids.events" in names and int(Path(folder, "pids.events").read_text().split()[1]):
+                    found.add(folder)
             except OSError:
-                pass  # removed meanwhile
+                pass
     return found
 
 
