@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-enum { FILE_MAX = 8 << 20 };
+enum { FILE_MAX = 8 << 20, LISTING_MAX = 256 << 20 };
 
 // ---- app-check ----
 
@@ -25,7 +25,7 @@ typedef struct app {
 
 typedef struct check {
     cli *c;
-    mt_json *faults, *warnings;
+    mt_json *faults, *warnings, *listings; // the last by the app's name
     size_t apps, files, errors;
 } check;
 
@@ -146,6 +146,19 @@ static void tell(check *k, mt_mtr_diags *diags)
     k->errors += mt_mtr_diags_errors(diags);
 }
 
+static int list_code(check *k, mt_mtc_program *p, const char *name, mt_err **err)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(LISTING_MAX);
+
+    if (mt_mtc_listing(p, &text) < 0)
+        return mt_fail_oom(err);
+    if (k->c->json)
+        (void)mt_json_set(k->listings, name, mt_json_new_text(mt_buf_str(&text)));
+    else
+        (void)fputs(mt_buf_str(&text), stdout);
+    return 0;
+}
+
 static int check_sources(check *k, const app *a, const char *folder, const char *name, mt_err **err)
 {
     _cleanup_(mt_mtr_diags_free_p) mt_mtr_diags *diags = mt_mtr_diags_new();
@@ -163,6 +176,8 @@ static int check_sources(check *k, const app *a, const char *folder, const char 
     k->apps++;
     k->files += a->count;
     tell(k, diags);
+    if (cli_flag(k->c, "listing") && !mt_mtc_failed(p))
+        return list_code(k, p, name, err);
     return 0;
 }
 
@@ -237,6 +252,8 @@ static int finish_check(check *k, const char *folder, mt_err **err)
         (void)mt_json_set(v, "apps", mt_json_new_int((int64_t)k->apps));
         (void)mt_json_set(v, "diagnostics", mt_json_ref(k->faults));
         (void)mt_json_set(v, "warnings", mt_json_ref(k->warnings));
+        if (cli_flag(k->c, "listing"))
+            (void)mt_json_set(v, "listings", mt_json_ref(k->listings));
         if (cli_print_json(v, err) < 0)
             return -1;
     }
@@ -256,8 +273,9 @@ static int finish_check(check *k, const char *folder, mt_err **err)
 static int run_app_check(cli *c, mt_err **err)
 {
     const char *folder = cli_arg(c, 0) ? cli_arg(c, 0) : ".";
-    _cleanup_json_ mt_json *faults = mt_json_new_array(), *warnings = mt_json_new_array();
-    check k = {.c = c, .faults = faults, .warnings = warnings};
+    _cleanup_json_ mt_json *faults = mt_json_new_array(), *warnings = mt_json_new_array(),
+                           *listings = mt_json_new_object();
+    check k = {.c = c, .faults = faults, .warnings = warnings, .listings = listings};
 
     return check_folder(&k, folder, err) < 0 ? -1 : finish_check(&k, folder, err);
 }
@@ -367,13 +385,20 @@ static int run_app_builtins(cli *c, mt_err **err)
     return 0;
 }
 
+static const cli_option check_options[] = {
+    {"listing", 0, NULL, "print the code that is made of an app without errors"},
+    {NULL},
+};
+
 const cli_command cli_app_commands[] = {
     {"app-check", "[FOLDER]", 0, 1, "check the programs (.mtc) of an app or a project",
      "FOLDER is that of an app, whose main is in the file with the folder's name, or that of a\n"
      "project, whose apps are in apps/NAME. All errors are shown by file, line and column (exit "
      "1).\n"
      "A deploy checks the same. Nothing is asked of a server.",
-     "  mt app-check maitento\n  mt app-check maitento/apps/analyst", NULL, run_app_check},
+     "  mt app-check maitento\n  mt app-check maitento/apps/analyst\n"
+     "  mt app-check --listing maitento/apps/analyst",
+     check_options, run_app_check},
     {"app-builtins", "[NAME]", 0, 1, "what the programs of apps can call",
      "Without NAME all built-ins with their signatures; with one what it does.",
      "  mt app-builtins | grep Vfs\n  mt app-builtins CapsuleExec", NULL, run_app_builtins},

@@ -24,6 +24,7 @@ typedef struct mt_mtc_variable {
     mt_str name;
     mt_mtc_type type;
     mt_mtc_place place;
+    unsigned slot;                // once code is made
     bool guessed;                 // of a declaration that was passed over
     const char *fixed;            // why it cannot be assigned to ("the variable of a foreach")
     struct mt_mtc_variable *next; // of a function's parameters

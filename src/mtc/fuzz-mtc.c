@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes through lexer, parser and checker, as one file and as two. A form feed divides them.
-#include "mtc/mtc.h"
+// Any bytes through lexer, parser, checker and emitter, as one file and as two. A form feed divides
+// them.
+#include "mtc/testcode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +21,11 @@ static void check(const mt_mtc_source *sources, size_t count)
     mt_mtr_diags_sort(diags);
     for (size_t i = 0; i < mt_mtr_diags_count(diags); i++)
         require(mt_mtr_diag_format(mt_mtr_diags_at(diags, i), &shown) == 0);
+    if (!mt_mtc_failed(p)) {
+        const mt_mtc_code *code = mt_mtc_emit(p);
+
+        require(code && !testcode_wrong(p, code) && mt_mtc_listing(p, &shown) == 0);
+    }
     mt_buf_done(&shown);
     mt_mtc_program_free(p);
     mt_mtr_diags_free(diags);

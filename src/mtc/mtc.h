@@ -92,3 +92,5 @@ mt_mtc_program *mt_mtc_check(const mt_mtc_source *sources, size_t count, size_t 
 void mt_mtc_program_free(mt_mtc_program *p);
 MT_DEFINE_CLEANUP(mt_mtc_program_free, mt_mtc_program *)
 bool mt_mtc_failed(const mt_mtc_program *p); // an error was reported
+// Appends the code of a program that has not failed, to be read. 0 or negative errno.
+int mt_mtc_listing(mt_mtc_program *p, mt_buf *out);

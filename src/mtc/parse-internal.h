@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by parse.c (functions, statements) and parse-expr.c alone.
+// Shared by parse.c (functions), parse-stmt.c and parse-expr.c alone.
 #pragma once
 
 #include "mtc/lex.h"
@@ -48,7 +48,20 @@ bool mt_mtc_expect(mt_mtc_parser *p, char mark, const char *after);
 bool mt_mtc_enter(mt_mtc_parser *p);
 void mt_mtc_leave(mt_mtc_parser *p);
 
-// Never NULL; kind MT_EXPR_BAD when it was not understood.
+bool mt_mtc_given_up(const mt_mtc_parser *p);        // by the lexer: what it said is enough
+bool mt_mtc_begins_function(const mt_mtc_parser *p); // "type name (" and what can be parameters
+bool mt_mtc_begins_statement(const mt_mtc_parser *p);
+mt_mtc_variable *mt_mtc_new_variable(mt_mtc_parser *p, mt_mtc_type type, const mt_mtc_token *name);
+// "type name" in the head of a foreach or catch, or as a parameter; NULL when it is not there.
+mt_mtc_variable *mt_mtc_parse_typed_name(mt_mtc_parser *p, const char *what);
+void mt_mtc_parse_function(mt_mtc_parser *p);
+
+// parse-stmt.c. From a '{' to its '}'.
+mt_mtc_stmt *mt_mtc_parse_block(mt_mtc_parser *p);
+// After a syntax error in a head in parentheses: goes on with the body.
+void mt_mtc_recover_head(mt_mtc_parser *p);
+
+// parse-expr.c. Never NULL; kind MT_EXPR_BAD when it was not understood.
 mt_mtc_expr *mt_mtc_parse_expression(mt_mtc_parser *p);
 // As that, and leaves an '=' behind it to the caller.
 mt_mtc_expr *mt_mtc_parse_operation(mt_mtc_parser *p);

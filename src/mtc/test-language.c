@@ -2,10 +2,11 @@
 // The language suite: test-language FOLDER checks every case in it and compares what is reported
 // with what stands beside it. A case is NAME.mtc, or a folder NAME with the files of an app whose
 // main is in NAME.mtc; NAME.diag holds the diagnostics that are expected, and is missing where
-// there are none. test-language --print CASE prints those of one case as they would stand there.
+// there are none. NAME.code, where it is there, holds the code that is made of it. test-language
+// --print CASE prints what would stand in the one, --listing CASE in the other.
 #include "base/fd.h"
 #include "base/tap.h"
-#include "mtc/mtc.h"
+#include "mtc/testcode.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +14,8 @@
 #include <sys/stat.h>
 
 enum { FILES_MAX = 8 };
+
+static int listings; // that were compared
 
 typedef struct test_case {
     char *folder, *name; // the folder that holds the case, and its name without ".mtc"
@@ -71,7 +74,19 @@ static void free_case(test_case *t)
     t->count = 0;
 }
 
-static void check_case(const test_case *t, mt_buf *out)
+// What the machine would not have to trust.
+static void check_code(mt_mtc_program *p, mt_buf *out, mt_buf *listing)
+{
+    const mt_mtc_code *code = mt_mtc_emit(p);
+    const char *wrong = code ? testcode_wrong(p, code) : "no code";
+
+    if (wrong)
+        (void)mt_buf_addf(out, "its code is wrong: %s\n", wrong);
+    if (mt_mtc_listing(p, listing) < 0)
+        (void)mt_buf_adds(out, "its code cannot be listed\n");
+}
+
+static void check_case(const test_case *t, mt_buf *out, mt_buf *listing)
 {
     mt_mtc_source sources[FILES_MAX];
     mt_mtr_diags *diags = mt_mtr_diags_new();
@@ -85,6 +100,8 @@ static void check_case(const test_case *t, mt_buf *out)
         (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), out);
     if (!p || mt_mtc_failed(p) != (mt_mtr_diags_errors(diags) > 0))
         (void)mt_buf_adds(out, "the program and its diagnostics disagree\n");
+    else if (!mt_mtc_failed(p))
+        check_code(p, out, listing);
     mt_mtc_program_free(p);
     mt_mtr_diags_free(diags);
 }
@@ -100,20 +117,33 @@ static void print_as_comment(const char *title, const char *text)
     }
 }
 
-static void run_case(test_case *t)
+// What stands in NAME.kind beside the case. False when there is no such file.
+static bool compare(const test_case *t, const char *kind, const mt_buf *got)
 {
-    mt_buf got = MT_BUF_INIT(8 << 20), expected = MT_BUF_INIT(8 << 20);
+    mt_buf expected = MT_BUF_INIT(8 << 20);
     char path[8192];
+    bool there;
 
-    (void)snprintf(path, sizeof(path), "%s/%s.diag", t->folder, t->name);
-    (void)mt_read_file(AT_FDCWD, path, &expected);
-    check_case(t, &got);
-    if (!tap_ok_(mt_streq(mt_buf_str(&got), mt_buf_str(&expected)), t->folder, 0, t->name)) {
-        print_as_comment("got", mt_buf_str(&got));
+    (void)snprintf(path, sizeof(path), "%s/%s.%s", t->folder, t->name, kind);
+    there = mt_read_file(AT_FDCWD, path, &expected) == 0;
+    if ((there || mt_streq(kind, "diag")) &&
+        !tap_ok_(mt_streq(mt_buf_str(got), mt_buf_str(&expected)), t->folder, 0, t->name)) {
+        print_as_comment("got", mt_buf_str(got));
         print_as_comment("expected", mt_buf_str(&expected));
     }
-    mt_buf_done(&got);
     mt_buf_done(&expected);
+    return there;
+}
+
+static void run_case(test_case *t)
+{
+    mt_buf got = MT_BUF_INIT(8 << 20), listing = MT_BUF_INIT(64 << 20);
+
+    check_case(t, &got, &listing);
+    (void)compare(t, "diag", &got);
+    listings += compare(t, "code", &listing);
+    mt_buf_done(&got);
+    mt_buf_done(&listing);
 }
 
 // Returns how many cases there are.
@@ -158,13 +188,13 @@ static int run_all(const char *root)
         free(names[i]);
     }
     free(names);
-    CHECK(cases > 0);
+    CHECK(cases > 0 && listings > 0);
     return TAP_DONE();
 }
 
-static int print_case(char *path)
+static int print_case(char *path, bool code)
 {
-    mt_buf got = MT_BUF_INIT(8 << 20);
+    mt_buf got = MT_BUF_INIT(8 << 20), listing = MT_BUF_INIT(64 << 20);
     char *slash = strrchr(path, '/');
     bool file = ends_with(path, ".mtc");
     test_case t = {.folder = path, .name = slash + 1};
@@ -173,16 +203,18 @@ static int print_case(char *path)
     if (file)
         t.name[strlen(t.name) - 4] = '\0';
     read_case(&t, !file);
-    check_case(&t, &got);
-    (void)fputs(mt_buf_str(&got), stdout);
+    check_case(&t, &got, &listing);
+    (void)fputs(mt_buf_str(code ? &listing : &got), stdout);
     mt_buf_done(&got);
+    mt_buf_done(&listing);
     free_case(&t);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && mt_streq(argv[1], "--print") && strchr(argv[2], '/'))
-        return print_case(argv[2]);
+    if (argc == 3 && strchr(argv[2], '/') &&
+        (mt_streq(argv[1], "--print") || mt_streq(argv[1], "--listing")))
+        return print_case(argv[2], mt_streq(argv[1], "--listing"));
     return argc == 2 ? run_all(argv[1]) : 2;
 }

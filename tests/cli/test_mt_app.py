@@ -34,6 +34,20 @@ def test_a_good_app_and_a_good_project(mt, tmp_path):
     assert mt("app-check", "--quiet", folder).err == ""
 
 
+def test_the_code_is_listed_of_apps_without_errors(mt, tmp_path):
+    folder = make(tmp_path / "p", {"apps/good/good.mtc": GOOD, "apps/bad/bad.mtc": BAD})
+    listing = f"""string main, {folder}/apps/good/good.mtc:1: parameters 1, slots 1, stack 2
+     0  CONSTANT 'Hello, '  # 2:9
+     1  LOAD slot 0  # 2:21
+     2  JOIN  # 2:19
+     3  RETURN  # 2:2
+"""
+    done = mt("app-check", "--listing", folder, code=1)
+    assert done.out == listing and "missing" in done.err
+    assert json.loads(mt("app-check", "--listing", "--json", folder, code=1).out)["listings"] == {"good": listing}
+    assert "listings" not in json.loads(mt("app-check", "--json", folder / "apps" / "good").out)
+
+
 def test_all_errors_are_shown_with_their_places(mt, tmp_path):
     folder = make(tmp_path / "p", {"apps/a/a.mtc": BAD, "apps/b/b.mtc": "void main() { help(1); }\n",
                                    "apps/b/words.mtc": "int help() { return(\"x\"); }\n"})

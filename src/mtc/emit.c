@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions and statements as code. The tree has no errors any more.
+#include "mtc/emit-internal.h"
+
+const mt_mtc_opcode_info mt_mtc_opcodes[MT_CODE_COUNT] = {
+#define MT_OPCODE(name, operand, takes, gives) {#name, MT_OPERAND_##operand, takes, gives},
+#include "mtc/opcodes.def"
+#undef MT_OPCODE
+};
+
+// ---- words ----
+
+// Room for one more in a list of the heap.
+static bool grow(mt_mtc_emitter *e, void *list, size_t count, size_t *room, size_t size)
+{
+    void **at = list, *more;
+
+    if (e->oom)
+        return false;
+    if (count < *room)
+        return true;
+    more = reallocarray(*at, *room ? 2 * *room : 64, size);
+    if (!more) {
+        e->oom = true;
+        return false;
+    }
+    *at = more;
+    *room = *room ? 2 * *room : 64;
+    return true;
+}
+
+uint32_t mt_mtc_here(const mt_mtc_emitter *e)
+{
+    return (uint32_t)e->body.count;
+}
+
+void mt_mtc_put_word(mt_mtc_emitter *e, uint32_t word)
+{
+    if (grow(e, &e->body.words, e->body.count, &e->word_room, sizeof(word)))
+        e->body.words[e->body.count++] = word;
+}
+
+static void keep_place(mt_mtc_emitter *e)
+{
+    const mt_mtc_line *last = e->body.line_count ? &e->body.lines[e->body.line_count - 1] : NULL;
+
+    if (last && last->place.line == e->place.line && last->place.column == e->place.column)
+        return;
+    if (grow(e, &e->body.lines, e->body.line_count, &e->line_room, sizeof(*last)))
+        e->body.lines[e->body.line_count++] = (mt_mtc_line){mt_mtc_here(e), e->place};
+}
+
+void mt_mtc_adjust(mt_mtc_emitter *e, int by)
+{
+    e->depth = (uint32_t)((int)e->depth + by);
+    e->body.stack = MT_MAX(e->body.stack, e->depth);
+}
+
+void mt_mtc_put(mt_mtc_emitter *e, mt_mtc_opcode op, uint32_t operand)
+{
+    keep_place(e);
+    mt_mtc_put_word(e, operand << 8 | (uint32_t)op);
+    mt_mtc_adjust(e, mt_mtc_opcodes[op].gives - mt_mtc_opcodes[op].takes);
+}
+
+void mt_mtc_jump(mt_mtc_emitter *e, mt_mtc_opcode op, mt_mtc_jumps *to)
+{
+    uint32_t at = mt_mtc_here(e);
+
+    mt_mtc_put(e, op, to->last);
+    to->last = at + 1;
+}
+
+static void land_at(mt_mtc_emitter *e, mt_mtc_jumps *jumps, uint32_t target)
+{
+    while (jumps->last && !e->oom) {
+        uint32_t *word = &e->body.words[jumps->last - 1];
+
+        jumps->last = mt_mtc_operand_of(*word);
+        *word = target << 8 | (*word & 0xff);
+    }
+}
+
+void mt_mtc_land(mt_mtc_emitter *e, mt_mtc_jumps *jumps)
+{
+    land_at(e, jumps, mt_mtc_here(e));
+}
+
+static void jump_back(mt_mtc_emitter *e, uint32_t target)
+{
+    mt_mtc_put(e, MT_CODE_JUMP, target);
+}
+
+uint32_t mt_mtc_constant_for(mt_mtc_emitter *e, const mt_mtc_constant *c)
+{
+    mt_mtc_code *code = e->code;
+
+    if (!grow(e, &code->constants, code->constant_count, &e->constant_room, sizeof(*c)))
+        return 0;
+    code->constants[code->constant_count] = *c;
+    return (uint32_t)code->constant_count++;
+}
+
+// ---- slots ----
+
+static uint32_t new_slot(mt_mtc_emitter *e)
+{
+    e->body.slots = MT_MAX(e->body.slots, e->slot + 1);
+    return e->slot++;
+}
+
+// ---- statements ----
+
+static void emit_statement(mt_mtc_emitter *e, mt_mtc_stmt *s);
+
+// What it declares is known in it alone.
+static void emit_scope(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    uint32_t slot = e->slot;
+
+    if (s)
+        emit_statement(e, s);
+    e->slot = slot;
+}
+
+static void emit_block(mt_mtc_emitter *e, mt_mtc_stmt *block)
+{
+    uint32_t slot = e->slot;
+
+    for (mt_mtc_stmt *s = block->body; s; s = s->next)
+        emit_statement(e, s);
+    e->slot = slot;
+}
+
+static void emit_call_statement(mt_mtc_emitter *e, const mt_mtc_stmt *s)
+{
+    mt_mtc_emit_expr(e, s->value);
+    if (e->depth)
+        mt_mtc_put(e, MT_CODE_DROP, 0);
+}
+
+static void emit_if(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    mt_mtc_jumps end = {0};
+
+    for (;;) {
+        mt_mtc_jumps otherwise = {0};
+
+        mt_mtc_emit_expr(e, s->value);
+        mt_mtc_jump(e, MT_CODE_JUMP_UNLESS, &otherwise);
+        emit_scope(e, s->body);
+        if (s->otherwise)
+            mt_mtc_jump(e, MT_CODE_JUMP, &end);
+        mt_mtc_land(e, &otherwise);
+        if (!s->otherwise || s->otherwise->kind != MT_STMT_IF)
+            break;
+        s = s->otherwise;
+    }
+    emit_scope(e, s->otherwise);
+    mt_mtc_land(e, &end);
+}
+
+static void begin_loop(mt_mtc_emitter *e, mt_mtc_loop *loop)
+{
+    *loop = (mt_mtc_loop){.outer = e->loop};
+    e->loop = loop;
+}
+
+static void end_loop(mt_mtc_emitter *e)
+{
+    mt_mtc_land(e, &e->loop->breaks);
+    e->loop = e->loop->outer;
+}
+
+// Goes on while it holds. For ever where it is `true` or none, and there the check has counted on
+// nothing behind the loop being reached.
+static void emit_condition(mt_mtc_emitter *e, const mt_mtc_expr *x, mt_mtc_loop *loop)
+{
+    if (!x || (x->kind == MT_EXPR_BOOL && x->truth))
+        return;
+    mt_mtc_emit_expr(e, x);
+    mt_mtc_jump(e, MT_CODE_JUMP_UNLESS, &loop->breaks);
+}
+
+static void emit_while(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    uint32_t top;
+    mt_mtc_loop loop;
+
+    begin_loop(e, &loop);
+    e->place = s->place;
+    top = mt_mtc_here(e);
+    emit_condition(e, s->value, &loop);
+    emit_scope(e, s->body);
+    land_at(e, &loop.continues, top);
+    e->place = s->place;
+    jump_back(e, top);
+    end_loop(e);
+}
+
+static void emit_for(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    uint32_t slot = e->slot, top;
+    mt_mtc_loop loop;
+
+    if (s->init)
+        emit_statement(e, s->init);
+    begin_loop(e, &loop);
+    top = mt_mtc_here(e);
+    emit_condition(e, s->value, &loop);
+    emit_scope(e, s->body);
+    mt_mtc_land(e, &loop.continues);
+    if (s->step)
+        emit_statement(e, s->step);
+    e->place = s->place;
+    jump_back(e, top);
+    end_loop(e);
+    e->slot = slot;
+}
+
+static void emit_foreach(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    uint32_t slot = e->slot, list = new_slot(e), top, over;
+    mt_mtc_loop loop;
+
+    (void)new_slot(e); // the position
+    s->variable->slot = new_slot(e);
+    mt_mtc_emit_expr(e, s->value);
+    e->place = s->place;
+    mt_mtc_put(e, MT_CODE_EACH, list);
+    begin_loop(e, &loop);
+    top = mt_mtc_here(e);
+    mt_mtc_put(e, MT_CODE_NEXT, list);
+    over = mt_mtc_here(e);
+    mt_mtc_put_word(e, 0);
+    mt_mtc_put_word(e, (uint32_t)s->variable->type);
+    mt_mtc_put(e, MT_CODE_STORE, s->variable->slot);
+    emit_scope(e, s->body);
+    land_at(e, &loop.continues, top);
+    e->place = s->place;
+    jump_back(e, top);
+    if (!e->oom)
+        e->body.words[over] = mt_mtc_here(e);
+    end_loop(e);
+    mt_mtc_put(e, MT_CODE_CLEAR, list);
+    e->slot = slot;
+}
+
+static void emit_return(mt_mtc_emitter *e, const mt_mtc_stmt *s)
+{
+    if (s->value)
+        mt_mtc_emit_expr(e, s->value);
+    e->place = s->place;
+    mt_mtc_put(e, s->value ? MT_CODE_RETURN : MT_CODE_RETURN_VOID, 0);
+}
+
+static void emit_throw(mt_mtc_emitter *e, const mt_mtc_stmt *s)
+{
+    mt_mtc_emit_expr(e, s->value);
+    e->place = s->place;
+    mt_mtc_put(e, s->value->type == MT_MTC_ERROR ? MT_CODE_THROW_AGAIN : MT_CODE_THROW, 0);
+}
+
+static void emit_try(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    mt_mtc_handler handler = {.begin = mt_mtc_here(e)};
+    uint32_t slot = e->slot;
+    mt_mtc_jumps end = {0};
+
+    emit_scope(e, s->body);
+    e->place = s->place;
+    handler.end = mt_mtc_here(e);
+    mt_mtc_jump(e, MT_CODE_JUMP, &end);
+    handler.target = mt_mtc_here(e);
+    // Those within it stand before it.
+    if (grow(e, &e->body.handlers, e->body.handler_count, &e->handler_room, sizeof(handler)))
+        e->body.handlers[e->body.handler_count++] = handler;
+    s->variable->slot = new_slot(e);
+    mt_mtc_adjust(e, 1); // the error
+    mt_mtc_put(e, MT_CODE_STORE, s->variable->slot);
+    emit_scope(e, s->otherwise);
+    mt_mtc_land(e, &end);
+    e->slot = slot;
+}
+
+static void emit_statement(mt_mtc_emitter *e, mt_mtc_stmt *s)
+{
+    e->place = s->place;
+    switch (s->kind) {
+    case MT_STMT_BLOCK:
+        emit_block(e, s);
+        break;
+    case MT_STMT_DECLARE:
+        mt_mtc_emit_expr(e, s->value);
+        s->variable->slot = new_slot(e);
+        mt_mtc_put(e, MT_CODE_STORE, s->variable->slot);
+        break;
+    case MT_STMT_ASSIGN:
+        mt_mtc_emit_expr(e, s->value);
+        mt_mtc_put(e, MT_CODE_STORE, s->target->slot);
+        break;
+    case MT_STMT_CALL:
+        emit_call_statement(e, s);
+        break;
+    case MT_STMT_IF:
+        emit_if(e, s);
+        break;
+    case MT_STMT_WHILE:
+        emit_while(e, s);
+        break;
+    case MT_STMT_FOR:
+        emit_for(e, s);
+        break;
+    case MT_STMT_FOREACH:
+        emit_foreach(e, s);
+        break;
+    case MT_STMT_BREAK:
+        mt_mtc_jump(e, MT_CODE_JUMP, &e->loop->breaks);
+        break;
+    case MT_STMT_CONTINUE:
+        mt_mtc_jump(e, MT_CODE_JUMP, &e->loop->continues);
+        break;
+    case MT_STMT_RETURN:
+        emit_return(e, s);
+        break;
+    case MT_STMT_THROW:
+        emit_throw(e, s);
+        break;
+    case MT_STMT_TRY:
+        emit_try(e, s);
+        break;
+    }
+}
+
+// ---- functions ----
+
+static void *take(mt_mtc_emitter *e, void *list, size_t count, size_t size)
+{
+    void *copy = e->oom ? NULL : mt_arena_alloc(e->program->arena, (count + 1) * size);
+
+    if (copy && count)
+        memcpy(copy, list, count * size);
+    e->oom = e->oom || !copy;
+    free(list);
+    return copy;
+}
+
+static void emit_function(mt_mtc_emitter *e, const mt_mtc_function *f)
+{
+    mt_mtc_body *b = &e->body;
+
+    *b = (mt_mtc_body){.function = f};
+    e->word_room = e->handler_room = e->line_room = 0;
+    e->slot = e->depth = 0;
+    e->loop = NULL;
+    for (mt_mtc_variable *v = f->parameters; v; v = v->next)
+        v->slot = new_slot(e);
+    emit_block(e, f->body);
+    e->place = f->end;
+    // The check has seen that the end of another is not reached; the machine may trust it.
+    if (f->result == MT_MTC_VOID)
+        mt_mtc_put(e, MT_CODE_RETURN_VOID, 0);
+    b->words = take(e, b->words, b->count, sizeof(*b->words));
+    b->handlers = take(e, b->handlers, b->handler_count, sizeof(*b->handlers));
+    b->lines = take(e, b->lines, b->line_count, sizeof(*b->lines));
+    e->code->bodies[f->number] = *b;
+}
+
+const mt_mtc_code *mt_mtc_emit(mt_mtc_program *p)
+{
+    mt_mtc_emitter e = {.program = p, .code = mt_arena_new_of(p->arena, mt_mtc_code)};
+
+    if (!e.code)
+        return NULL;
+    *e.code =
+        (mt_mtc_code){.bodies = mt_arena_array_of(p->arena, mt_mtc_body, p->function_count + 1)};
+    e.oom = !e.code->bodies;
+    for (const mt_mtc_function *f = p->first; f && !e.oom; f = f->next)
+        emit_function(&e, f);
+    e.code->constants =
+        take(&e, e.code->constants, e.code->constant_count, sizeof(mt_mtc_constant));
+    return e.oom ? NULL : e.code;
+}
+
+mt_mtc_place mt_mtc_place_of(const mt_mtc_body *body, size_t word)
+{
+    size_t low = 0, high = body->line_count;
+
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (body->lines[middle].first <= word)
+            low = middle;
+        else
+            high = middle;
+    }
+    return body->line_count ? body->lines[low].place : (mt_mtc_place){0, 0};
+}
