@@ -10,23 +10,19 @@ const mt_mtc_opcode_info mt_mtc_opcodes[MT_CODE_COUNT] = {
 
 // ---- words ----
 
-// Room for one more in a list of the heap.
-static bool grow(mt_mtc_emitter *e, void *list, size_t count, size_t *room, size_t size)
+// A list of the heap with room for one more. NULL when out of memory: the list is as it was.
+static void *grow(mt_mtc_emitter *e, void *list, size_t count, size_t *room, size_t size)
 {
-    void **at = list, *more;
+    size_t wanted = *room ? 2 * *room : 64;
+    void *more;
 
-    if (e->oom)
-        return false;
-    if (count < *room)
-        return true;
-    more = reallocarray(*at, *room ? 2 * *room : 64, size);
-    if (!more) {
-        e->oom = true;
-        return false;
-    }
-    *at = more;
-    *room = *room ? 2 * *room : 64;
-    return true;
+    if (e->oom || (list && count < *room))
+        return e->oom ? NULL : list;
+    more = reallocarray(list, wanted, size);
+    if (more)
+        *room = wanted;
+    e->oom = !more;
+    return more;
 }
 
 uint32_t mt_mtc_here(const mt_mtc_emitter *e)
@@ -36,18 +32,25 @@ uint32_t mt_mtc_here(const mt_mtc_emitter *e)
 
 void mt_mtc_put_word(mt_mtc_emitter *e, uint32_t word)
 {
-    if (grow(e, &e->body.words, e->body.count, &e->word_room, sizeof(word)))
-        e->body.words[e->body.count++] = word;
+    uint32_t *words = grow(e, e->body.words, e->body.count, &e->word_room, sizeof(word));
+
+    if (!words)
+        return;
+    e->body.words = words;
+    words[e->body.count++] = word;
 }
 
 static void keep_place(mt_mtc_emitter *e)
 {
-    const mt_mtc_line *last = e->body.line_count ? &e->body.lines[e->body.line_count - 1] : NULL;
+    mt_mtc_line *lines = grow(e, e->body.lines, e->body.line_count, &e->line_room, sizeof(*lines));
+    const mt_mtc_line *last = lines && e->body.line_count ? &lines[e->body.line_count - 1] : NULL;
 
+    if (!lines)
+        return;
+    e->body.lines = lines;
     if (last && last->place.line == e->place.line && last->place.column == e->place.column)
         return;
-    if (grow(e, &e->body.lines, e->body.line_count, &e->line_room, sizeof(*last)))
-        e->body.lines[e->body.line_count++] = (mt_mtc_line){mt_mtc_here(e), e->place};
+    lines[e->body.line_count++] = (mt_mtc_line){mt_mtc_here(e), e->place};
 }
 
 void mt_mtc_adjust(mt_mtc_emitter *e, int by)
@@ -94,10 +97,13 @@ static void jump_back(mt_mtc_emitter *e, uint32_t target)
 uint32_t mt_mtc_constant_for(mt_mtc_emitter *e, const mt_mtc_constant *c)
 {
     mt_mtc_code *code = e->code;
+    mt_mtc_constant *constants =
+        grow(e, code->constants, code->constant_count, &e->constant_room, sizeof(*c));
 
-    if (!grow(e, &code->constants, code->constant_count, &e->constant_room, sizeof(*c)))
+    if (!constants)
         return 0;
-    code->constants[code->constant_count] = *c;
+    code->constants = constants;
+    constants[code->constant_count] = *c;
     return (uint32_t)code->constant_count++;
 }
 
@@ -246,6 +252,14 @@ static void emit_foreach(mt_mtc_emitter *e, mt_mtc_stmt *s)
     e->slot = slot;
 }
 
+static void emit_leap(mt_mtc_emitter *e, const mt_mtc_stmt *s)
+{
+    mt_mtc_loop *loop = e->loop;
+
+    if (loop) // the check has seen that there is one
+        mt_mtc_jump(e, MT_CODE_JUMP, s->kind == MT_STMT_BREAK ? &loop->breaks : &loop->continues);
+}
+
 static void emit_return(mt_mtc_emitter *e, const mt_mtc_stmt *s)
 {
     if (s->value)
@@ -263,7 +277,7 @@ static void emit_throw(mt_mtc_emitter *e, const mt_mtc_stmt *s)
 
 static void emit_try(mt_mtc_emitter *e, mt_mtc_stmt *s)
 {
-    mt_mtc_handler handler = {.begin = mt_mtc_here(e)};
+    mt_mtc_handler handler = {.begin = mt_mtc_here(e)}, *handlers;
     uint32_t slot = e->slot;
     mt_mtc_jumps end = {0};
 
@@ -273,8 +287,11 @@ static void emit_try(mt_mtc_emitter *e, mt_mtc_stmt *s)
     mt_mtc_jump(e, MT_CODE_JUMP, &end);
     handler.target = mt_mtc_here(e);
     // Those within it stand before it.
-    if (grow(e, &e->body.handlers, e->body.handler_count, &e->handler_room, sizeof(handler)))
-        e->body.handlers[e->body.handler_count++] = handler;
+    handlers = grow(e, e->body.handlers, e->body.handler_count, &e->handler_room, sizeof(handler));
+    if (handlers) {
+        e->body.handlers = handlers;
+        handlers[e->body.handler_count++] = handler;
+    }
     s->variable->slot = new_slot(e);
     mt_mtc_adjust(e, 1); // the error
     mt_mtc_put(e, MT_CODE_STORE, s->variable->slot);
@@ -315,10 +332,8 @@ static void emit_statement(mt_mtc_emitter *e, mt_mtc_stmt *s)
         emit_foreach(e, s);
         break;
     case MT_STMT_BREAK:
-        mt_mtc_jump(e, MT_CODE_JUMP, &e->loop->breaks);
-        break;
     case MT_STMT_CONTINUE:
-        mt_mtc_jump(e, MT_CODE_JUMP, &e->loop->continues);
+        emit_leap(e, s);
         break;
     case MT_STMT_RETURN:
         emit_return(e, s);

@@ -32,10 +32,14 @@ static void reach(walk *w, size_t word, int height)
 static int effect_of_call(const walk *w, uint32_t word, bool builtin)
 {
     uint32_t operand = mt_mtc_operand_of(word);
-    const mt_mtc_builtin *b = builtin ? w->program->builtins[operand] : NULL;
-    const mt_mtc_function *f = builtin ? NULL : w->code->bodies[operand].function;
 
-    return ((b ? b->result : f->result) != MT_MTC_VOID) - (int)(b ? b->count : f->count);
+    if (builtin) {
+        const mt_mtc_builtin *b = w->program->builtins[operand];
+
+        return (b->result != MT_MTC_VOID) - (int)b->count;
+    }
+    return (w->code->bodies[operand].function->result != MT_MTC_VOID) -
+           (int)w->code->bodies[operand].function->count;
 }
 
 static bool operand_is_there(const walk *w, uint32_t word)
