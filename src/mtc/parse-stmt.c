@@ -345,6 +345,18 @@ static mt_mtc_stmt *parse_simple(mt_mtc_parser *p)
     return parse_call(p);
 }
 
+static void parse_condition(mt_mtc_parser *p, mt_mtc_stmt *s, const char *word)
+{
+    if (!open_head(p, word)) {
+        mt_mtc_recover_head(p);
+    } else {
+        s->value = mt_mtc_parse_expression(p);
+        close_head(p, "the condition");
+    }
+    if (!s->value)
+        s->value = mt_mtc_new_expr(p, MT_EXPR_BAD, s->place);
+}
+
 static mt_mtc_stmt *parse_if(mt_mtc_parser *p)
 {
     mt_mtc_stmt *first = NULL, **end = &first;
@@ -357,14 +369,7 @@ static mt_mtc_stmt *parse_if(mt_mtc_parser *p)
             return first;
         *end = s;
         mt_mtc_advance(p);
-        if (!open_head(p, "if"))
-            mt_mtc_recover_head(p);
-        else {
-            s->value = mt_mtc_parse_expression(p);
-            close_head(p, "the condition");
-        }
-        if (!s->value)
-            s->value = mt_mtc_new_expr(p, MT_EXPR_BAD, s->place);
+        parse_condition(p, s, "if");
         s->body = parse_body(p, "if");
         if (p->panic || p->unwind || !mt_at_key(mt_tok(p), MT_KEY_ELSE))
             return first;
@@ -384,14 +389,7 @@ static mt_mtc_stmt *parse_while(mt_mtc_parser *p)
     mt_mtc_advance(p);
     if (!s)
         return NULL;
-    if (!open_head(p, "while"))
-        mt_mtc_recover_head(p);
-    else {
-        s->value = mt_mtc_parse_expression(p);
-        close_head(p, "the condition");
-    }
-    if (!s->value)
-        s->value = mt_mtc_new_expr(p, MT_EXPR_BAD, s->place);
+    parse_condition(p, s, "while");
     s->body = parse_body(p, "while");
     return s;
 }
