@@ -94,3 +94,16 @@ MT_DEFINE_CLEANUP(mt_mtc_program_free, mt_mtc_program *)
 bool mt_mtc_failed(const mt_mtc_program *p); // an error was reported
 // Appends the code of a program that has not failed, to be read. 0 or negative errno.
 int mt_mtc_listing(mt_mtc_program *p, mt_buf *out);
+
+// Makes the code of a program that has not failed. After that the program is only read, and may be
+// run by many machines (vm.h) at once. 0 or -ENOMEM.
+int mt_mtc_make_ready(mt_mtc_program *p);
+
+// What main takes: the inputs of the app.
+typedef struct mt_mtc_input {
+    mt_str name;
+    mt_mtc_type type;
+} mt_mtc_input;
+size_t mt_mtc_input_count(const mt_mtc_program *p);
+mt_mtc_input mt_mtc_input_at(const mt_mtc_program *p, size_t i);
+mt_mtc_type mt_mtc_result_type(const mt_mtc_program *p); // of main

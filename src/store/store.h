@@ -374,6 +374,7 @@ typedef struct mt_run {
     char started_by_id[MT_ID_TEXT];      // "" when that user is gone
     char started_by[MT_STORE_NAME];
     char parent_id[MT_ID_TEXT];
+    char parent_app_id[MT_ID_TEXT];
     int64_t date_created, date_ready, date_ended, deadline;
     int64_t max_duration_ms;
     int64_t extended_ms; // a life that was asked for and is not confirmed yet, 0 when none
@@ -410,7 +411,8 @@ typedef struct mt_run_new {
     const char *request;    // JSON, NULL: "{}"
     const char *labels;     // JSON, NULL: "{}"
     const mt_user *started_by;
-    const char *parent_id; // run whose sign-in started it, NULL
+    const char *parent_id;     // run whose sign-in started it, NULL
+    const char *parent_app_id; // app run that started it, NULL
     int64_t max_duration_ms;
     int64_t date_created; // 0: now
     int64_t deadline;
@@ -597,6 +599,194 @@ int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char 
                                     mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
+// Runs of apps. Status: "Running" "Finished" "Error"; end reasons: "returned" "failed" "timeout"
+// "outOfMemory" "tooDeep" "callLimit" "cancelled" "parentEnded" "replayDiverged".
+
+typedef struct mt_app_run {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char app[MT_STORE_NAME];
+    int64_t version;
+    char status[MT_STORE_WORD];
+    char end_reason[MT_STORE_WORD]; // "" while it lives
+    int64_t limit_ms;               // of a time-out, else 0
+    char cancelled_by[MT_STORE_BY];
+    char cancel_requested_by[MT_STORE_BY]; // "" when none
+    char *failure_details; // never NULL in a filled struct, as all texts but those said
+    char *failure_code;    // "Thrown", …; "" when none
+    char *failure_place;   // "analyst.mtc:12:3"; "" when none
+    char *failure_stack;   // JSON list
+    char *waiting_for;     // a sentence for people ("room for capsule 'workbench'"), "" when none
+    char *return_value;    // JSON; "null" while there is none. NULL in lists
+    char *inputs;          // JSON object by parameter names. NULL in lists
+    char *outputs;         // JSON object, in the order in which they were first set. NULL in lists
+    char started_by_id[MT_ID_TEXT]; // "" when that user is gone
+    char started_by[MT_STORE_NAME];
+    char parent_id[MT_ID_TEXT];     // capsule run whose sign-in started it
+    char parent_app_id[MT_ID_TEXT]; // app run that started it
+    char rerun_of[MT_ID_TEXT];
+    int64_t language; // version of the language that it speaks
+    int64_t date_created, date_ended, deadline;
+    int64_t max_duration_ms;
+    int64_t console_count; // lines that were printed
+    int64_t console_kept;  // the newest of them, that are kept
+    int64_t output_count;  // how often an output was set
+    int64_t call_count;    // journalled calls
+    int64_t journal_bytes; // of their names, arguments and results
+    mt_relation relation;  // to its namespace
+} mt_app_run;
+void mt_app_run_done(mt_app_run *r);
+
+typedef struct mt_app_run_list {
+    mt_app_run *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_app_run_list;
+void mt_app_run_list_done(mt_app_run_list *l);
+
+enum {
+    MT_STORE_APP_LINES = 10000,      // console lines that are kept of a run…
+    MT_STORE_APP_CONSOLE = 4 << 20,  // …and their bytes; the oldest go
+    MT_STORE_APP_CALLS = 100000,     // calls of a run
+    MT_STORE_APP_JOURNAL = 64 << 20, // bytes of its journal
+    MT_STORE_APP_OUTPUTS = 1000,     // outputs of a run
+    MT_STORE_APP_DEPTH = 16,         // app runs that start one another
+    MT_STORE_APP_CHILDREN = 64,      // live app runs that one app run may have started
+};
+
+typedef struct mt_app_run_new {
+    const char *id; // of mt_id_new()
+    const char *namespace_id;
+    const char *app;
+    int64_t version;
+    const char *inputs; // JSON object
+    const mt_user *started_by;
+    const char *parent_id;     // NULL: none
+    const char *parent_app_id; // NULL: none
+    const char *rerun_of;      // NULL: none
+    int64_t language;
+    int64_t max_duration_ms;
+    int64_t date_created, deadline;
+    const char *idempotency_key; // NULL: none
+    const char *request_digest;
+} mt_app_run_new;
+
+// As mt_store_run_create(): 0 made, Running; 1: *ret is that of an earlier start with the key. A
+// parent of either kind that has ended is unauthenticated; tooDeep past MT_STORE_APP_DEPTH;
+// capacityExceeded past MT_STORE_APP_CHILDREN. [write]
+int mt_store_app_run_create(mt_store *s, const mt_app_run_new *run, mt_app_run *ret, mt_err **err);
+int mt_store_app_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
+                                    const char *request_digest, mt_app_run *ret, mt_err **err);
+int mt_store_app_run_get(mt_store *s, const mt_user *as, const char *id, mt_app_run *ret,
+                         mt_err **err);
+
+typedef struct mt_app_run_filter {
+    const char *namespace_id, *app, *status, *started_by_id, *id_ending,
+        *parent_app_id; // NULL: any
+} mt_app_run_filter;
+int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filter *filter,
+                          mt_page page, mt_app_run_list *ret, mt_err **err); // newest first
+// Those that have not ended, oldest first, all of them, with inputs.
+int mt_store_app_run_live(mt_store *s, mt_app_run_list *ret, mt_err **err);
+int mt_store_app_run_live_count(mt_store *s, const char *started_by_id, int64_t *ret, mt_err **err);
+// Notes who asked for its end; the first stays. 0 noted, 1 ended or noted before. [write]
+int mt_store_app_run_request_cancel(mt_store *s, const char *id, const char *by, mt_err **err);
+// What it waits for, for people; "" takes it away. [async], done may be NULL.
+int mt_store_app_run_waits(mt_store *s, const char *id, const char *what, mt_err **err);
+
+// The journal: calls that a program made, by its own count from 1.
+typedef struct mt_app_call_record {
+    int64_t number;
+    char name[MT_STORE_LABEL]; // of the built-in
+    char digest[65];           // of its arguments
+    char *arguments;           // JSON list, of one that is open; else NULL
+    bool open;                 // it has no answer yet: what it waits for is not there
+    int64_t until;             // of an open one: a moment that it waits for, 0 none
+    char *code;                // of an error, "" else
+    char *result;              // JSON, or the message of an error
+} mt_app_call_record;
+
+typedef struct mt_app_call_list {
+    mt_app_call_record *items;
+    size_t count;
+} mt_app_call_list;
+void mt_app_call_list_done(mt_app_call_list *l);
+
+// Writes a call with its answer, or an open one; over an open one of that number. capacityExceeded
+// past MT_STORE_APP_CALLS or MT_STORE_APP_JOURNAL; runEnded when the run has ended. [write]
+int mt_store_app_call_put(mt_store *s, const char *run_id, const mt_app_call_record *call,
+                          mt_err **err);
+// From number on, in order, as many as fit in some MiB, at least one where there is one.
+int mt_store_app_call_list(mt_store *s, const char *run_id, int64_t from, mt_app_call_list *ret,
+                           mt_err **err);
+// The newest call, when it is open: 0; 1: there is none.
+int mt_store_app_call_open(mt_store *s, const char *run_id, mt_app_call_record *ret, mt_err **err);
+void mt_app_call_record_done(mt_app_call_record *c);
+
+// What a program printed and set, each with its count from 1: one that is stored already is passed
+// over, so that a run that is done again changes nothing.
+typedef struct mt_app_line {
+    int64_t number;
+    mt_str text; // with its line end, if it has one
+    int64_t time_us;
+    char level; // 'o' console; 'i' 'w' 'e' log: information, warning, error
+} mt_app_line;
+typedef struct mt_app_output {
+    int64_t number;
+    mt_str name;
+    mt_str value; // JSON
+} mt_app_output;
+
+// Lines and outputs in their orders. done (may be NULL) as mt_store_run_apply() has it. Copies all.
+// [async]
+int mt_store_app_note(mt_store *s, const char *run_id, const mt_app_line *lines, size_t line_count,
+                      const mt_app_output *outputs, size_t output_count, mt_store_done_fn *done,
+                      void *data, mt_err **err);
+
+typedef struct mt_app_line_record {
+    int64_t number;
+    int64_t time_us;
+    char level;
+    char *text;
+    size_t len;
+} mt_app_line_record;
+typedef struct mt_app_line_list {
+    mt_app_line_record *items;
+    size_t count;
+} mt_app_line_list;
+void mt_app_line_list_done(mt_app_line_list *l);
+// Lines with a number above after, at most limit of them. levels: letters that are wanted ("o").
+int mt_store_app_line_list(mt_store *s, const char *run_id, const char *levels, int64_t after,
+                           size_t limit, mt_app_line_list *ret, mt_err **err);
+
+typedef struct mt_app_end {
+    const char *status;                                         // "Finished" or "Error"
+    const char *end_reason;                                     // needed
+    const char *failure_details, *failure_code, *failure_place; // NULL: ""
+    const char *failure_stack;                                  // JSON, NULL: "[]"
+    const char *return_value;                                   // JSON, NULL: "null"
+    const char *cancelled_by;                                   // NULL: ""
+    int64_t limit_ms;
+} mt_app_end;
+// 0 applied, 1 it had ended. Its journal goes, and the Idempotency-Keys of its own calls. [write]
+int mt_store_app_run_end(mt_store *s, const char *id, const mt_app_end *end, mt_err **err);
+
+typedef struct mt_app_children {
+    char (*capsule_runs)[MT_ID_TEXT], (*app_runs)[MT_ID_TEXT];
+    size_t capsule_run_count, app_run_count;
+} mt_app_children;
+void mt_app_children_done(mt_app_children *c);
+// What an app run started itself and still lives.
+int mt_store_app_run_children(mt_store *s, const char *id, mt_app_children *ret, mt_err **err);
+// With its console. One that lives, or is not there, stays as it is: 0. [write]
+int mt_store_app_run_delete(mt_store *s, const char *id, mt_err **err);
+// Whom an app's calls stand for, as he is now, and the run's namespace. unauthenticated when the
+// run has ended or that user is no more.
+int mt_store_app_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
+                             char ret_namespace[MT_STORE_NAME], mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
 // What is kept of ended runs, the longest ended first; runs that live are never in these lists.
 
 typedef struct mt_kept_run {
@@ -617,6 +807,9 @@ int mt_store_kept_outputs(mt_store *s, bool unmeasured, size_t limit, mt_kept_li
 int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err); // of all of them together
 int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
                        mt_err **err);
+// The same of app runs, without sizes.
+int mt_store_kept_app_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                           mt_err **err);
 int mt_store_outputs_measured(mt_store *s, const mt_kept_list *runs, mt_err **err); // [write]
 int mt_store_outputs_removed(mt_store *s, const char *run_id, mt_err **err);        // [write]
 // With its commands. One that lives, or is not there, stays as it is: 0. [write]
@@ -630,10 +823,10 @@ typedef struct mt_event {
     int64_t number;
     int64_t time_us;
     char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
-                              // prompt capsuleRun command
+                              // prompt capsuleRun command appRun
     char object_id[MT_ID_TEXT];
     char namespace_id[MT_ID_TEXT]; // "" for users and keys
-    char change[MT_STORE_WORD];    // created updated deleted ready ended …
+    char change[MT_STORE_WORD];    // created updated deleted ready printed ended …
 } mt_event;
 
 typedef struct mt_event_list {
