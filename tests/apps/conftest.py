@@ -8,9 +8,6 @@ import pytest
 
 _names = itertools.count(1)
 
-# Waits until the file /go is there.
-GATE = 'void gate() {\n\twhile (!VfsExists("work", "/go")) { Sleep(20); }\n}\n'
-
 
 class Apps:
     """The apps of one namespace, as one user sees them."""
@@ -64,6 +61,7 @@ class Apps:
         return self.call("GET", f"/v1/app-runs?namespace={self.ns}{query}")["items"]
 
     def open_gate(self):
+        """Lets programs go on that wait in gate() (programs.py)."""
         self.api.write(self.ns, "work", "/go", "")
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import GATE
+from programs import GATE, SLEEPER
 
 ECHO = """jsonObject main(bool flag, int count, decimal price, string text, guid id, jsonObject object, jsonArray list) {
 	jsonObject r = JsonObjectSetBool(JsonObjectCreate(), "flag", flag);
@@ -19,7 +19,6 @@ ECHO = """jsonObject main(bool flag, int count, decimal price, string text, guid
 VALUES = {"flag": True, "count": -9223372036854775808, "price": 1.25, "text": "a,b=c \"é\"\n𝄞 $HOME",
           "id": "019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", "object": {"b": [1, None], "a": "x"}, "list": [{"n": 1.5}, "y"]}
 TEXTS = {name: value if isinstance(value, str) else json.dumps(value) for name, value in VALUES.items()}
-SLEEPER = "void main() {\n\tPrintLine(\"asleep\");\n\tSleep(600000);\n}\n"
 
 
 # ---- inputs ----

@@ -5,12 +5,11 @@ import subprocess
 
 import pytest
 
-from conftest import GATE
+from programs import GATE, SLEEPER
 
 import mtserver
 
 GREET = 'string main(string question, string namespaceName) {\n\tPrintLine("asked: " + question);\n\treturn("in " + namespaceName);\n}\n'
-SLEEPER = "void main() {\n\tPrintLine(\"asleep\");\n\tSleep(600000);\n}\n"
 
 
 @pytest.fixture()
