@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that want everything: each ends alone, or waits for its turn, while others are served as ever."""
 import statistics
-import threading
 import time
 from pathlib import Path
 
@@ -21,11 +20,10 @@ ENDLESS = {p.stem: p.read_text(encoding="utf-8") for p in sorted((HERE / "endles
 
 
 class Neighbour:
-    """Another user, who does small things all the time; how long each of them takes is kept."""
+    """Another user, who does small things; how long each of them takes is kept."""
 
     def __init__(self, apps, person):
-        self.apps, self.person, self.took, self.stop = apps, person(), [], threading.Event()
-        self.failure, self.thread = None, None
+        self.apps, self.person, self.took = apps, person(), []
 
     def once(self):
         began = time.monotonic()
