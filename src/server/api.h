@@ -14,6 +14,7 @@
 #include "store/store.h"
 #include "json/json.h"
 
+typedef struct mt_apps mt_apps;     // core/apps.h
 typedef struct mt_runs mt_runs;     // core/runs.h
 typedef struct mt_shells mt_shells; // server/shells.h
 typedef struct mt_http_x mt_http_x; // http/server.h
@@ -23,6 +24,7 @@ typedef struct mt_server mt_server;
 typedef struct mt_api {
     mt_store *store;
     mt_runs *runs;
+    mt_apps *apps;
     int vfs_dirfd;        // STATE/vfs
     int runs_dirfd;       // STATE/runs: journals, read only
     uint32_t service_uid; // S: owner of what the server writes into a VFS
@@ -69,8 +71,9 @@ typedef struct mt_request {
     size_t query_count_;
     mt_user user;                // who asks; undefined on MT_ROUTE_OPEN routes
     const char *run_id;          // the run by way of whose sign-in this is done, or NULL
-    const char *run_namespace;   // its namespace, when `via` is "run": the default there
-    const char *via;             // "key", "socket" or "run"
+    const char *app_run_id;      // the app run whose program does it, or NULL
+    const char *run_namespace;   // of either, when `via` is "run" or "app": the default there
+    const char *via;             // "key", "socket", "run" or "app"
     const char *peer;            // for logs: "uid 0", "127.0.0.1"
     mt_json *body;               // parsed JSON body, NULL when there was none
     const char *idempotency_key; // NULL when not given

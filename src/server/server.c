@@ -58,7 +58,8 @@ struct mt_server {
     mt_api *api;
     mt_http_server *http;
     mt_doors *doors;
-    mt_callers *callers, *run_callers; // by the host's doors, and by those of runs
+    mt_app_door *app_door;
+    mt_callers *callers, *run_callers; // by the host's doors, and by those of runs and programs
     unsigned to_stop;                  // of the two that have not
     void (*stopped)(void *data);
     void *stopped_data;
@@ -324,7 +325,7 @@ static mt_lane lane_of(const job *j)
 {
     mt_str key;
 
-    if (j->door.kind == MT_DOOR_RUN)
+    if (j->door.kind == MT_DOOR_RUN || j->door.kind == MT_DOOR_APP)
         return (mt_lane){.number = hash_of(mt_str_of(j->door.run_id)), .of_run = true};
     if (!mt_http_header(j->http, "Authorization", &key))
         key = j->peer.is_unix ? (mt_str){(const char *)&j->peer.uid, sizeof(j->peer.uid)}
@@ -784,7 +785,8 @@ int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
     server->http = mt_http_server_new(loop, &limits, &handler);
     if (!server->callers || !server->run_callers || !server->http)
         (void)mt_fail_oom(err);
-    else if (mt_doors_new(loop, &handler, &server->doors, err) == 0) {
+    else if (mt_doors_new(loop, &handler, &server->doors, err) == 0 &&
+             mt_app_door_new(loop, &handler, &server->app_door, err) == 0) {
         api->server = server;
         *ret = server;
         return 0;
@@ -795,7 +797,7 @@ int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
 
 int mt_server_start(mt_server *server, size_t workers, mt_err **err)
 {
-    return mt_pool_new(workers, &server->pool, err);
+    return mt_pool_new(workers, 0, &server->pool, err);
 }
 
 void mt_server_free(mt_server *server)
@@ -807,6 +809,7 @@ void mt_server_free(mt_server *server)
     mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
+    mt_app_door_free(server->app_door);
     mt_callers_free(server->callers);
     mt_callers_free(server->run_callers);
     free(server);
@@ -820,6 +823,11 @@ mt_http_server *mt_server_http(mt_server *server)
 mt_doors *mt_server_doors(mt_server *server)
 {
     return server->doors;
+}
+
+mt_app_door *mt_server_app_door(mt_server *server)
+{
+    return server->app_door;
 }
 
 void mt_server_run_ends(mt_server *server, const char *run_id)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/tap.h"
+#include "core/pool.h"
 #include "server/callers.h"
 #include "server/config.h"
-#include "server/pool.h"
 #include "server/router.h"
 
 #include <pthread.h>
