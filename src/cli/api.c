@@ -386,23 +386,31 @@ bool api_is_ending(const char *word)
     return len >= 6 && len < MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
 }
 
-static int last_run(cli *c, char **ret, mt_err **err)
+typedef struct run_kind {
+    const char *path, *what, *list; // list: the command that shows them
+} run_kind;
+static const run_kind CAPSULE_RUNS = {"/v1/capsule-runs", "run", "capsule-run-list"};
+static const run_kind APP_RUNS = {"/v1/app-runs", "app run", "app-runs"};
+
+static int last_run(cli *c, const run_kind *kind, char **ret, mt_err **err)
 {
+    _cleanup_free_ char *url = xprintf("%s?mine=true&limit=1", kind->path);
     _cleanup_json_ mt_json *answer = NULL;
     const mt_json *items;
 
-    if (api_get(c, "/v1/capsule-runs?mine=true&limit=1", &answer, err) < 0)
+    if (api_get(c, url, &answer, err) < 0)
         return -1;
     items = mt_json_get(answer, "items");
     if (mt_json_count(items) == 0)
-        return mt_fail(err, MT_E_NOT_FOUND, "@last: you have started no run yet");
+        return mt_fail(err, MT_E_NOT_FOUND, "@last: you have started no %s yet", kind->what);
     *ret = xstrdup(cli_text(mt_json_at(items, 0), "id"));
     return 0;
 }
 
-static int run_by_ending(cli *c, const char *word, char **ret, mt_err **err)
+// word: of letters that need no escape.
+static int run_by_ending(cli *c, const run_kind *kind, const char *word, char **ret, mt_err **err)
 {
-    _cleanup_free_ char *url = api_path("/v1/capsule-runs?idEnding=%s&limit=2", word);
+    _cleanup_free_ char *url = xprintf("%s?idEnding=%s&limit=2", kind->path, word);
     _cleanup_json_ mt_json *answer = NULL;
     const mt_json *items;
 
@@ -410,26 +418,37 @@ static int run_by_ending(cli *c, const char *word, char **ret, mt_err **err)
         return -1;
     items = mt_json_get(answer, "items");
     if (mt_json_count(items) > 1)
-        return mt_fail(err, MT_E_CONFLICT, "more than one run ends in '%s': %s and %s", word,
-                       cli_text(mt_json_at(items, 0), "id"), cli_text(mt_json_at(items, 1), "id"));
+        return mt_fail(err, MT_E_CONFLICT, "more than one %s ends in '%s': %s and %s", kind->what,
+                       word, cli_text(mt_json_at(items, 0), "id"),
+                       cli_text(mt_json_at(items, 1), "id"));
     if (mt_json_count(items) == 0)
-        return mt_fail(err, MT_E_NOT_FOUND,
-                       "no run's id ends in '%s': mt capsule-run-list shows them", word);
+        return mt_fail(err, MT_E_NOT_FOUND, "no %s's id ends in '%s': mt %s shows them", kind->what,
+                       word, kind->list);
     *ret = xstrdup(cli_text(mt_json_at(items, 0), "id"));
     return 0;
 }
 
-int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
+static int run_id(cli *c, const run_kind *kind, const char *word, char **ret, mt_err **err)
 {
     if (mt_streq(word, "@last"))
-        return last_run(c, ret, err);
+        return last_run(c, kind, ret, err);
     if (mt_is_id(mt_str_of(word))) {
         *ret = xstrdup(word);
         return 0;
     }
     if (api_is_ending(word))
-        return run_by_ending(c, word, ret, err);
+        return run_by_ending(c, kind, word, ret, err);
     return cli_usage(
         c, err, "'%.60s' is no run id: give the whole id, its last 6 characters or more, or @last",
         word);
+}
+
+int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
+{
+    return run_id(c, &CAPSULE_RUNS, word, ret, err);
+}
+
+int api_app_run_id(cli *c, const char *word, char **ret, mt_err **err)
+{
+    return run_id(c, &APP_RUNS, word, ret, err);
 }

@@ -25,6 +25,8 @@ typedef struct cli_option {
     // What its value may be: "Starting|Running|Finished", anything else is refused; or what
     // completion offers, "@namespace" (see cmd-completion.c). NULL: anything.
     const char *values;
+    // The end of name that stands for any text: "NAME" of "input-NAME". NULL: none does.
+    const char *rest;
 } cli_option;
 
 enum { CLI_VALUES_MAX = 16, CLI_VALUES_TEXT = 256 };
@@ -54,10 +56,10 @@ extern const cli_group cli_groups[]; // title NULL at the end
 extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
     cli_vfs_commands[], cli_secret_commands[], cli_file_commands[], cli_copy_commands[],
-    cli_project_commands[], cli_fmt_commands[], cli_app_commands[], cli_capsule_commands[],
-    cli_run_commands[], cli_command_commands[], cli_shell_commands[], cli_logs_commands[],
-    cli_image_commands[], cli_doctor_commands[], cli_help_commands[], cli_completion_commands[],
-    cli_hidden_commands[];
+    cli_project_commands[], cli_fmt_commands[], cli_app_commands[], cli_app_run_commands[],
+    cli_app_runs_commands[], cli_capsule_commands[], cli_run_commands[], cli_command_commands[],
+    cli_shell_commands[], cli_logs_commands[], cli_image_commands[], cli_doctor_commands[],
+    cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
 
 // Option i of a command (may be NULL): its own, then the common ones; NULL past the end.
 const cli_option *cli_option_find(const cli_command *command, const char *name);
@@ -83,6 +85,7 @@ struct cli {
     struct cli_given {
         const cli_option *option;
         const char *value;
+        mt_str rest; // what was written where the option's name has its own
     } * given;
     int given_count;
     bool json, quiet;
@@ -112,6 +115,8 @@ const char *cli_opt(const cli *c, const char *name);
 bool cli_flag(const cli *c, const char *name);
 // The values of a repeated option: *at is 0 at first; NULL after the last.
 const char *cli_opt_next(const cli *c, const char *name, int *at);
+// The same of an option with a rest, which *ret_rest then is.
+const char *cli_opt_next_rest(const cli *c, const char *name, int *at, mt_str *ret_rest);
 const char *cli_arg(const cli *c, int i); // NULL past the end
 // The same of words that are still being typed: what is wrong is passed over. Returns the option
 // whose value comes next, or NULL.
@@ -173,8 +178,10 @@ bool api_error_passes(const mt_err *err);
 // Waits before the next try: n counts from 0. False when interrupted.
 bool cli_back_off(int n);
 bool cli_sleep_ms(int64_t ms);
-// A run's id from what the user wrote: a whole one, the ending of one, "@last".
+// A run's id, of a capsule or an app, from what the user wrote: a whole one, the ending of one,
+// "@last".
 int api_run_id(cli *c, const char *word, char **ret, mt_err **err);
+int api_app_run_id(cli *c, const char *word, char **ret, mt_err **err);
 // Whether the word can only be the ending of an id.
 bool api_is_ending(const char *word);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Capsules: list, show, start.
+#include "cli/resource.h"
 #include "cli/run-wait.h"
 
 #include "base/id.h"
@@ -7,42 +8,7 @@
 
 static int run_list(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *items = NULL;
-    cli_table *t;
-
-    if (api_list_in_namespace(c, "capsules", &items, err) < 0)
-        return -1;
-    if (c->json)
-        return cli_print_json(items, err);
-    t = CLI_TABLE("NAME", "VERSION", "CHANGED");
-    for (size_t i = 0; i < mt_json_count(items); i++) {
-        const mt_json *v = mt_json_at(items, i);
-        _cleanup_free_ char *version = xprintf("%lld", (long long)cli_int(v, "version"));
-
-        CLI_ROW(t, cli_text(v, "name"), version, cli_time(v, "dateUpdated"));
-    }
-    cli_table_print(c, t);
-    return 0;
-}
-
-static int check_version(cli *c, const char *text, uint64_t *ret, mt_err **err)
-{
-    if (mt_parse_u64(mt_str_of(text), INT32_MAX, ret) && *ret > 0)
-        return 0;
-    return cli_usage(c, err, "--version is a number from 1, not '%.40s'", text);
-}
-
-static int get_capsule(cli *c, const char *ns, mt_json **ret, mt_err **err)
-{
-    const char *version = cli_opt(c, "version");
-    _cleanup_free_ char *path = api_path("/v1/namespaces/%s/capsules/%s", ns, cli_arg(c, 0)),
-                        *url = NULL;
-    uint64_t number = 0;
-
-    if (version && check_version(c, version, &number, err) < 0)
-        return -1;
-    url = version ? xprintf("%s?version=%llu", path, (unsigned long long)number) : xstrdup(path);
-    return api_get(c, url, ret, err);
+    return resource_list(c, "capsules", err);
 }
 
 static int run_get(cli *c, mt_err **err)
@@ -50,15 +16,13 @@ static int run_get(cli *c, mt_err **err)
     _cleanup_json_ mt_json *v = NULL;
     const char *ns;
 
-    if (cli_namespace(c, &ns, err) < 0 || get_capsule(c, ns, &v, err) < 0)
+    if (cli_namespace(c, &ns, err) < 0 ||
+        resource_get(c, ns, "capsules", cli_arg(c, 0), &v, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(v, err);
-    (void)printf(
-        "name       %s\nnamespace  %s\nversion    %lld of %zu\nmade       %s\nchanged    %s\n\n",
-        cli_text(v, "name"), cli_text(v, "namespace"), (long long)cli_int(v, "version"),
-        mt_json_count(mt_json_get(v, "versions")), cli_time(v, "dateCreated"),
-        cli_time(v, "dateUpdated"));
+    resource_print_head(v);
+    (void)fputc('\n', stdout);
     return cli_print_json(mt_json_get(v, "definition"), err);
 }
 
@@ -67,15 +31,15 @@ static int run_get(cli *c, mt_err **err)
 // The body of a start; NULL where all is as the capsule says.
 static int start_body(cli *c, mt_json **ret, mt_err **err)
 {
-    const char *longest = cli_opt(c, "max-duration"), *version = cli_opt(c, "version");
+    const char *longest = cli_opt(c, "max-duration");
     _cleanup_json_ mt_json *body = mt_json_new_object(), *environment = NULL, *labels = NULL;
     _cleanup_free_ char *duration = longest ? cli_duration(c, "max-duration", longest, err) : NULL;
-    uint64_t number = 0;
+    uint64_t number;
 
-    if ((longest && !duration) || (version && check_version(c, version, &number, err) < 0) ||
+    if ((longest && !duration) || resource_version(c, &number, err) < 0 ||
         cli_pairs(c, "env", &environment, err) < 0 || cli_pairs(c, "label", &labels, err) < 0)
         return -1;
-    if (version)
+    if (number)
         (void)mt_json_set(body, "version", mt_json_new_int((int64_t)number));
     if (environment)
         (void)mt_json_set(body, "environment", MT_TAKE_PTR(environment));
@@ -155,7 +119,7 @@ static int run_start(cli *c, mt_err **err)
     if (cli_flag(c, "dry-run"))
         return dry_run(c, path, body, err);
     if (!wait && !cli_flag(c, "no-wait")) {
-        if (get_capsule(c, ns, &capsule, err) < 0)
+        if (resource_get(c, ns, "capsules", cli_arg(c, 0), &capsule, err) < 0)
             return -1;
         wait = mt_json_is_true(mt_json_pointer(capsule, MT_STR("/definition/autoTerminate")));
     }

@@ -88,6 +88,11 @@ static void offer_capsules(const completion *k)
     offer_of_namespace(k, "capsules");
 }
 
+static void offer_apps(const completion *k)
+{
+    offer_of_namespace(k, "apps");
+}
+
 static void offer_secrets(const completion *k)
 {
     offer_of_namespace(k, "secrets");
@@ -103,22 +108,33 @@ static void offer_keys(const completion *k)
     offer_items(k, "/v1/keys?limit=1000", "id", "name");
 }
 
-static void offer_runs(const completion *k)
+// of: the member that names what runs.
+static void offer_newest_runs(const completion *k, const char *path, const char *of)
 {
     _cleanup_json_ mt_json *answer = NULL;
     const mt_json *items;
 
     offer(k, "@last", "the newest that you started");
-    if (api_get(k->c, "/v1/capsule-runs?limit=50", &answer, NULL) < 0)
+    if (api_get(k->c, path, &answer, NULL) < 0)
         return;
     items = mt_json_get(answer, "items");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
-        _cleanup_free_ char *about = xprintf("%s, %s, %s", cli_text(v, "capsule"),
-                                             cli_text(v, "status"), cli_time(v, "dateCreated"));
+        _cleanup_free_ char *about = xprintf("%s, %s, %s", cli_text(v, of), cli_text(v, "status"),
+                                             cli_time(v, "dateCreated"));
 
         offer(k, cli_text(v, "id"), about);
     }
+}
+
+static void offer_runs(const completion *k)
+{
+    offer_newest_runs(k, "/v1/capsule-runs?limit=50", "capsule");
+}
+
+static void offer_app_runs(const completion *k)
+{
+    offer_newest_runs(k, "/v1/app-runs?limit=50", "app");
 }
 
 // Of the run that the words before name, else of the newest.
@@ -295,6 +311,7 @@ static const struct {
 } kinds[] = {
     {"@namespace", offer_namespaces},
     {"@capsule", offer_capsules},
+    {"@app", offer_apps},
     {"@command", offer_commands},
     {"@capsuleUser", offer_capsule_users},
     {"@vfs", offer_vfs},
@@ -312,7 +329,9 @@ static const struct {
     offer_fn *offer;
 } arguments[] = {
     {"RUN", "capsule-command-", offer_runs_and_commands},
+    {"RUN", "app-", offer_app_runs},
     {"RUN", "", offer_runs},
+    {"APP", "", offer_apps},
     {"COMMAND", "capsule-command-", offer_commands},
     {"COMMAND", "help", offer_mt_commands},
     {"NAMESPACE", "", offer_namespaces},
@@ -399,6 +418,28 @@ static void offer_values(const completion *k, const cli_option *o)
     }
 }
 
+// --input-NAME for each that the app takes which the words before name.
+static void offer_inputs(const completion *k)
+{
+    _cleanup_free_ char *path = NULL;
+    _cleanup_json_ mt_json *app = NULL;
+    const mt_json *inputs;
+    const char *ns;
+
+    if (k->c->arg_count == 0 || cli_namespace(k->c, &ns, NULL) < 0)
+        return;
+    path = api_path("/v1/namespaces/%s/apps/%s", ns, k->c->args[0]);
+    if (api_get(k->c, path, &app, NULL) < 0)
+        return;
+    inputs = mt_json_get(app, "inputs");
+    for (size_t i = 0; i < mt_json_count(inputs); i++) {
+        const mt_json *v = mt_json_at(inputs, i);
+        _cleanup_free_ char *value = xprintf("--input-%s", cli_text(v, "name"));
+
+        offer(k, value, cli_text(v, "type"));
+    }
+}
+
 static void offer_options(const completion *k)
 {
     const cli_option *o;
@@ -406,7 +447,10 @@ static void offer_options(const completion *k)
     for (size_t i = 0; (o = cli_option_at(k->c->command, i)) != NULL; i++) {
         _cleanup_free_ char *value = xprintf("--%s", o->name);
 
-        offer(k, value, o->help);
+        if (o->rest)
+            offer_inputs(k);
+        else
+            offer(k, value, o->help);
     }
 }
 
@@ -499,7 +543,7 @@ static const cli_option complete_options[] = {
 
 const cli_command cli_completion_commands[] = {
     {"completion", "bash|zsh|fish", 1, 1, "print completion for a shell",
-     "Commands, options, and what the server has: capsules, runs, files. make install puts the\n"
+     "Commands, options, and what the server has: capsules, apps, runs, files. make install puts the\n"
      "scripts where shells look for them.",
      "  eval \"$(mt completion bash)\"\n  mt completion fish | source", NULL, run_completion},
     {NULL},

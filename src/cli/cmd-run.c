@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of capsules: list, show, wait, stop.
+#include "cli/run-list.h"
 #include "cli/run-wait.h"
 #include "cli/story.h"
 
@@ -7,53 +8,9 @@
 
 // --- list ---
 
-static void add_query(mt_buf *b, const char *name, const char *value)
-{
-    _cleanup_free_ char *escaped = NULL;
-
-    if (!value)
-        return;
-    escaped = api_path("%s", value);
-    (void)mt_buf_addf(b, "%c%s=%s", strchr(mt_buf_str(b), '?') ? '&' : '?', name, escaped);
-}
-
-static void print_runs(const cli *c, const mt_json *items)
-{
-    cli_table *t = CLI_TABLE("ID", "CAPSULE", "STATUS", "REASON", "STARTED", "ENDED");
-
-    for (size_t i = 0; i < mt_json_count(items); i++) {
-        const mt_json *v = mt_json_at(items, i);
-        _cleanup_free_ char *capsule =
-            cli_flag(c, "all") ? xprintf("%s/%s", cli_text(v, "namespace"), cli_text(v, "capsule"))
-                               : xstrdup(cli_text(v, "capsule"));
-
-        CLI_ROW(t, cli_text(v, "id"), capsule, cli_text(v, "status"), cli_text(v, "endReason"),
-                cli_time(v, "dateCreated"), cli_time(v, "dateEnded"));
-    }
-    cli_table_print(c, t);
-}
-
 static int run_list(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *items = NULL;
-    _cleanup_buf_ mt_buf base = MT_BUF_INIT(1 << 16);
-    const char *ns = NULL, *limit = cli_opt(c, "limit");
-    uint64_t count = 50;
-
-    if (limit && (!mt_parse_u64(mt_str_of(limit), 1000000, &count) || count == 0))
-        return cli_usage(c, err, "--limit is a number from 1, not '%.40s'", limit);
-    if (!cli_flag(c, "all") && cli_namespace(c, &ns, err) < 0)
-        return -1;
-    (void)mt_buf_adds(&base, "/v1/capsule-runs");
-    add_query(&base, "namespace", ns);
-    add_query(&base, "capsule", cli_opt(c, "capsule"));
-    add_query(&base, "status", cli_opt(c, "status"));
-    if (api_list_most(c, mt_buf_str(&base), count, &items, err) < 0)
-        return -1;
-    if (c->json)
-        return cli_print_json(items, err);
-    print_runs(c, items);
-    return 0;
+    return run_list_print(c, "/v1/capsule-runs", "capsule", err);
 }
 
 // --- show ---

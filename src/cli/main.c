@@ -23,6 +23,8 @@ const cli_group cli_groups[] = {
     {"", cli_logs_commands},
     {"Commands in runs", cli_command_commands},
     {"Shells in runs", cli_shell_commands},
+    {"Apps", cli_app_run_commands},
+    {"Runs of apps", cli_app_runs_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},

@@ -49,12 +49,26 @@ static const char *option_name(size_t i, void *data)
     return o ? o->name : NULL;
 }
 
+// Of its name, what is always the same.
+static size_t fixed_len(const cli_option *o)
+{
+    return strlen(o->name) - (o->rest ? strlen(o->rest) : 0);
+}
+
+static bool is_named(const cli_option *o, mt_str name)
+{
+    size_t len = fixed_len(o);
+
+    return o->rest ? name.len > len && memcmp(name.data, o->name, len) == 0
+                   : mt_str_eq(name, o->name);
+}
+
 static const cli_option *find(const cli_command *command, mt_str name, char letter)
 {
     const cli_option *o;
 
     for (size_t i = 0; (o = cli_option_at(command, i)) != NULL; i++) {
-        if (letter ? o->letter == letter : mt_str_eq(name, o->name))
+        if (letter ? o->letter == letter : is_named(o, name))
             return o;
     }
     return NULL;
@@ -134,9 +148,13 @@ static int check_values(cli *c, mt_err **err)
 
 // --- parsing ---
 
-static void give(cli *c, const cli_option *o, const char *value)
+// name: as it was written; of a letter the option's own.
+static void give(cli *c, const cli_option *o, mt_str name, const char *value)
 {
-    c->given[c->given_count++] = (struct cli_given){o, value ? value : ""};
+    size_t len = o->rest ? fixed_len(o) : name.len;
+
+    c->given[c->given_count++] =
+        (struct cli_given){o, value ? value : "", {name.data + len, name.len - len}};
 }
 
 // "--name", "--name=value". *next is the word after it, taken when the option wants a value.
@@ -151,12 +169,13 @@ static int parse_long(cli *c, const char *word, char ***next, mt_err **err)
     if (!o->value && equals)
         return cli_usage(c, err, "--%s takes no value", o->name);
     if (!o->value || equals) {
-        give(c, o, equals ? equals + 1 : NULL);
+        give(c, o, name, equals ? equals + 1 : NULL);
         return 0;
     }
     if (!**next)
-        return cli_usage(c, err, "--%s needs a value: %s", o->name, o->value);
-    give(c, o, *(*next)++);
+        return cli_usage(c, err, "--%.*s needs a value: %s", (int)MT_MIN(name.len, (size_t)60),
+                         name.data, o->value);
+    give(c, o, name, *(*next)++);
     return 0;
 }
 
@@ -171,12 +190,12 @@ static int parse_letters(cli *c, const char *word, char ***next, mt_err **err)
                              (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e ? '?' : *p,
                              for_words(c));
         if (!o->value) {
-            give(c, o, NULL);
+            give(c, o, mt_str_of(o->name), NULL);
             continue;
         }
         if (!p[1] && !**next)
             return cli_usage(c, err, "-%c needs a value: %s", *p, o->value);
-        give(c, o, p[1] ? p + 1 : *(*next)++);
+        give(c, o, mt_str_of(o->name), p[1] ? p + 1 : *(*next)++);
         return 0;
     }
     return 0;
@@ -290,15 +309,24 @@ const cli_option *cli_parse_unfinished(cli *c, int argc, char **argv)
 
 // --- reading ---
 
-const char *cli_opt_next(const cli *c, const char *name, int *at)
+const char *cli_opt_next_rest(const cli *c, const char *name, int *at, mt_str *ret_rest)
 {
     while (*at < c->given_count) {
         const struct cli_given *g = &c->given[(*at)++];
 
-        if (mt_streq(g->option->name, name))
+        if (mt_streq(g->option->name, name)) {
+            *ret_rest = g->rest;
             return g->value;
+        }
     }
     return NULL;
+}
+
+const char *cli_opt_next(const cli *c, const char *name, int *at)
+{
+    mt_str rest;
+
+    return cli_opt_next_rest(c, name, at, &rest);
 }
 
 const char *cli_opt(const cli *c, const char *name)

@@ -8,6 +8,7 @@
 //   resource                     delete start           delete start
 //   run               –          see terminate          see terminate               all
 //                                (starter: command)     (starter: command)
+//   run of an app     –          see terminate          see terminate               all
 //   key               his own: see create delete                                    all
 //   user              himself: see                                                  all
 //
@@ -22,7 +23,7 @@ typedef enum mt_verb {
     MT_MAY_CREATE,
     MT_MAY_CHANGE,
     MT_MAY_DELETE,
-    MT_MAY_START,     // a capsule
+    MT_MAY_START,     // a capsule or app
     MT_MAY_COMMAND,   // send commands to a run
     MT_MAY_TERMINATE, // a run
     MT_MAY_ADMIN,     // users, other people's keys, the host's state
@@ -36,6 +37,7 @@ typedef enum mt_object_kind {
     MT_OBJECT_SECRET,
     MT_OBJECT_RESOURCE,
     MT_OBJECT_RUN,
+    MT_OBJECT_APP_RUN,
     MT_OBJECT_KEY,
     MT_OBJECT_USER,
 } mt_object_kind;
@@ -43,7 +45,7 @@ typedef enum mt_object_kind {
 typedef struct mt_object {
     mt_object_kind kind;
     mt_relation relation;  // of the asking user to the namespace (as the store filled it in)
-    const char *person_id; // run: who started it; key: whose it is; user: who it is
+    const char *person_id; // run of either kind: who started it; key: whose it is; user: who it is
     const char *name;      // for sentences ("no namespace 'x'"), NULL: none
     const char *in;        // the namespace's name, for sentences
 } mt_object;
@@ -57,7 +59,8 @@ mt_object mt_object_vfs_in(const mt_namespace *ns);                     // one t
 mt_object mt_object_secret(const mt_secret *secret);
 mt_object mt_object_secret_in(const mt_namespace *ns); // one to be made
 mt_object mt_object_run(const mt_run *run);
-mt_object mt_object_run_in(const mt_namespace *ns); // one to be started: verb START
+mt_object mt_object_run_in(const mt_namespace *ns); // one to be started, of an app, too: verb START
+mt_object mt_object_app_run(const mt_app_run *run);
 mt_object mt_object_key(const mt_key *key);
 mt_object mt_object_user(const mt_user *user);
 
@@ -68,6 +71,7 @@ int access_check(const mt_user *user, mt_verb verb, const mt_object *object, mt_
 // The sentences of "not there" for handlers, so that both cases read alike. Each returns -1.
 int access_no_namespace(const char *name, mt_err **err);
 int access_no_run(const char *id, mt_err **err);
+int access_no_app_run(const char *id, mt_err **err);
 int access_no_vfs(const char *name, const char *ns, mt_err **err); // ns NULL: by id
 
 // What nearly every handler begins with: the namespace by name, seen by the user or notFound.
@@ -75,6 +79,8 @@ int access_namespace(mt_store *store, const mt_user *user, mt_verb verb, const c
                      mt_namespace *ret, mt_err **err);
 int access_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id, mt_run *ret,
                mt_err **err);
+int access_app_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
+                   mt_app_run *ret, mt_err **err);
 int access_vfs(mt_store *store, const mt_user *user, mt_verb verb, const char *ns_name,
                const char *name, mt_vfs_record *ret, mt_err **err);
 int access_vfs_by_id(mt_store *store, const mt_user *user, mt_verb verb, const char *id,

@@ -101,7 +101,8 @@ char *mt_param_dup(const mt_request *req, const char *name); // in the arena, NU
 mt_str mt_query(const mt_request *req, const char *name);
 // Of the path and the body, for an Idempotency-Key.
 void mt_request_digest(const mt_request *req, char out[MT_REQUEST_DIGEST]);
-// Who does it, for records: "NAME", or "NAME (run ID)" by way of a run's sign-in.
+// Who does it, for records: "NAME", "NAME (run ID)" by way of a run's sign-in, "NAME (app run ID)"
+// where a program of an app does.
 const char *mt_request_by(const mt_request *req);
 // Typed: the default when not given, badField with the parameter's name when malformed.
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err);
@@ -173,7 +174,11 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_system[];
+    mt_routes_apps[], mt_routes_system[];
+
+// The members of a run of either kind that tell who started it: startedBy, parentRunId,
+// parentAppRunId. The ids are "" where there is none.
+void mt_starter_write(mt_jw *w, const char *name, const char *run_id, const char *app_run_id);
 
 // badField (of that name) unless the run has the user.
 int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,

@@ -3,6 +3,7 @@
 #include "server/api.h"
 
 #include <sodium.h>
+#include <stdio.h>
 
 mt_str mt_param(const mt_request *req, const char *name)
 {
@@ -46,9 +47,26 @@ const char *mt_request_by(const mt_request *req)
 {
     const char *by = NULL;
 
-    if (req->run_id)
+    if (req->app_run_id)
+        by = mt_arena_printf(req->arena, "%s (app run %s)", req->user.name, req->app_run_id);
+    else if (req->run_id)
         by = mt_arena_printf(req->arena, "%s (run %s)", req->user.name, req->run_id);
     return by ? by : req->user.name;
+}
+
+void mt_starter_write(mt_jw *w, const char *name, const char *run_id, const char *app_run_id)
+{
+    char by[MT_STORE_BY];
+
+    if (app_run_id[0])
+        (void)snprintf(by, sizeof(by), "%s (app run %s)", name, app_run_id);
+    else if (run_id[0])
+        (void)snprintf(by, sizeof(by), "%s (run %s)", name, run_id);
+    else
+        (void)snprintf(by, sizeof(by), "%s", name);
+    mt_jw_member_text(w, "startedBy", by);
+    mt_jw_member_text(w, "parentRunId", run_id[0] ? run_id : NULL);
+    mt_jw_member_text(w, "parentAppRunId", app_run_id[0] ? app_run_id : NULL);
 }
 
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err)

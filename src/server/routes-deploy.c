@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deploy, and what is deployed: lists and objects of every kind of resource.
 #include "base/base64.h"
+#include "core/apps.h"
 #include "core/deploy.h"
 #include "http/server.h"
 #include "mtr/capsule-def.h"
@@ -220,6 +221,21 @@ static int write_definition(mt_jw *w, const mt_resource *r, const mt_api *api, m
     return 0;
 }
 
+// What it takes and gives; null of one that this server does not understand any more.
+static void write_signature(mt_jw *w, const mt_resource *r, const mt_api *api)
+{
+    _cleanup_buf_ mt_buf inputs = MT_BUF_INIT(MT_REPLY_BODY_MAX);
+    const char *returns = NULL;
+
+    if (mt_apps_describe(api->apps, r, &inputs, &returns, NULL) == 0) {
+        mt_jw_key(w, "inputs");
+        mt_jw_raw(w, (mt_str){mt_buf_str(&inputs), inputs.len});
+    } else {
+        mt_jw_member_null(w, "inputs");
+    }
+    mt_jw_member_text(w, "returns", returns);
+}
+
 static int get_resource(mt_request *req, mt_reply *reply, mt_resource_kind kind, mt_err **err)
 {
     _cleanup_(mt_resource_done) mt_resource r = {0};
@@ -250,6 +266,8 @@ static int get_resource(mt_request *req, mt_reply *reply, mt_resource_kind kind,
     mt_jw_member_time(&w, "dateUpdated", r.date_updated);
     if (write_definition(&w, &r, req->api, err) < 0)
         return -1;
+    if (kind == MT_RESOURCE_APP)
+        write_signature(&w, &r, req->api);
     mt_jw_end_object(&w);
     return reply->body.failed ? mt_fail_oom(err) : 0;
 }

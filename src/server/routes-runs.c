@@ -30,16 +30,6 @@ static void write_limits_and_end(mt_jw *w, const mt_run *run)
     mt_jw_raw(w, mt_str_of(run->limits_reached));
 }
 
-static void write_starter(mt_jw *w, const mt_run *run)
-{
-    char by[MT_STORE_BY];
-
-    (void)snprintf(by, sizeof(by), run->parent_id[0] ? "%s (run %s)" : "%s", run->started_by,
-                   run->parent_id);
-    mt_jw_member_text(w, "startedBy", by);
-    mt_jw_member_text(w, "parentRunId", run->parent_id[0] ? run->parent_id : NULL);
-}
-
 static void write_run_members(mt_jw *w, const mt_run *run)
 {
     int64_t until = run->date_ended ? run->date_ended : mt_now_us();
@@ -52,7 +42,7 @@ static void write_run_members(mt_jw *w, const mt_run *run)
     write_limits_and_end(w, run);
     mt_jw_key(w, "labels");
     mt_jw_raw(w, mt_str_of(run->labels));
-    write_starter(w, run);
+    mt_starter_write(w, run->started_by, run->parent_id, run->parent_app_id);
     mt_jw_member_time(w, "dateCreated", run->date_created);
     mt_jw_member_time(w, "dateReady", run->date_ready);
     mt_jw_member_time(w, "dateEnded", run->date_ended);
@@ -257,6 +247,7 @@ static void fill_new(mt_request *req, const start *s, mt_run_new *ret)
         .labels = mt_buf_str(&s->labels),
         .started_by = &req->user,
         .parent_id = req->run_id,
+        .parent_app_id = req->app_run_id,
         .max_duration_ms = s->def.max_duration_ms,
         .date_created = now,
         .deadline = now + s->def.max_duration_ms * 1000,
