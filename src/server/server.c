@@ -46,7 +46,8 @@ typedef struct job {
     // Waiting.
     const char *topic; // NULL: does not wait
     bool fired;
-    bool held; // the answer is there, and tells of an end that the disk may not have yet
+    bool hears_lines; // what it waits for may be lines that are printed
+    bool held;        // the answer is there, and tells of an end that the disk may not have yet
     mt_timer *timer;
     struct job *next_waiting;
     mt_follow *follow; // the answer, where it goes on
@@ -195,6 +196,9 @@ static void announced(void *data)
             continue;
         }
         if (a->news == MT_NEWS_BEGUN)
+            continue;
+        // One on a worker has not said yet what it hears.
+        if (a->news == MT_NEWS_PRINTED && !j->hears_lines && !j->running)
             continue;
         if (j->held) {
             if (may_be_told(j))
@@ -529,6 +533,7 @@ static void on_worked(void *data)
     if (j->reply.not_yet && !j->err) {
         bool again = j->fired;
 
+        j->hears_lines = j->reply.hears_lines_;
         // What it waits for may have happened before anybody listened: look once more.
         if (j->reply.topic_ && (!j->topic || strcmp(j->topic, j->reply.topic_) != 0)) {
             leave_topic(j);

@@ -136,12 +136,24 @@ def walk_secrets(do, ns):
     do("DELETE", f"{at}/bytes", expect=204)
 
 
+APP = """string main(string name, jsonArray list) {
+\tPrintLine("x");
+\tLogWarning("y");
+\tAppStateSetOutputInt("count", JsonArrayCount(list));
+\tif (name == "sleep") { Sleep(600000); }
+\tif (name == "") { throw("no name"); }
+\treturn(name);
+}
+"""
+
+
 def walk_resources(do, ns):
     deploy = f"/v1/namespaces/{ns}/deploy"
     capsule = ('startup = [{ command = "true" }]\nautoTerminate = true\n'
                'vfs = [{ vfs = @ref("work") mountName = "work" }]\nenvironment = { A = "b" }\n'
                'secrets = [{ secret = @ref("token") mountName = "token" }]\n')
     files = [{"path": "capsules/shape.mtr", "content": capsule},
+             {"path": "apps/shape/shape.mtc", "content": APP},
              {"path": "json/shape.json", "content": '{"type":"object"}'},
              {"path": "prompts/shape.md", "content": "Hello.\n"}]
     do("POST", deploy, {"files": files, "dryRun": True}, 200)
@@ -176,6 +188,30 @@ def walk_runs(do, ns):
     do("GET", f"/v1/capsule-runs/{slow['id']}/files?path=/etc/passwd", expect=409)
     do("POST", f"/v1/capsule-runs/{slow['id']}/shells", {}, 409)
     do("GET", "/v1/capsule-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
+
+
+def walk_app_runs(do, ns):
+    start = f"/v1/namespaces/{ns}/apps/shape/runs"
+    body, key = {"inputs": {"NAME": "a", "list": [1]}, "version": None}, {"Idempotency-Key": f"shape-app-{ns}"}
+    run = do("POST", start, body, 201, key)
+    assert do("POST", start, body, 200, key)["id"] == run["id"]
+    do("POST", start, {"inputs": {"name": "b", "list": []}}, 422, key)
+    do("POST", start, {"inputs": {"name": "b"}}, 400)
+    at = f"/v1/app-runs/{run['id']}"
+    ended = do("GET", f"{at}?wait=60&console=true", expect=200)
+    assert ended["status"] == "Finished" and ended["consoleOutputs"] and ended["outputs"] == {"count": 1}, ended
+    assert do("GET", f"{at}/console?wait=1", expect=200)["ended"]
+    assert do("GET", f"{at}/log?after=0&limit=1", expect=200)["items"]
+    failed = do("POST", f"{start}?wait=60", {"inputs": {"name": "", "list": "[]"}}, 201)
+    assert failed["status"] == "Error" and failed["failureStack"], failed
+    again = do("POST", f"{at}/rerun?wait=60", {}, 201, {"Idempotency-Key": f"shape-rerun-{ns}"})
+    do("POST", f"{at}/rerun", None, 200, {"Idempotency-Key": f"shape-rerun-{ns}"})
+    assert again["rerunOf"] == run["id"]
+    slow = do("POST", start, {"inputs": {"name": "sleep", "list": "[]"}}, 201)
+    do("GET", f"/v1/app-runs/{slow['id']}/console?after=1&wait=1", expect=200)
+    do("POST", f"/v1/app-runs/{slow['id']}/cancel?wait=60", expect=200)
+    assert len(do("GET", f"/v1/app-runs?namespace={ns}&mine=true&limit=2", expect=200)["items"]) == 2
+    do("GET", "/v1/app-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
 
 
 def walk_commands(do, run):
@@ -255,10 +291,11 @@ def test_answers_are_as_described(api):
     walk_secrets(do, name)
     walk_resources(do, name)
     walk_runs(do, name)
+    walk_app_runs(do, name)
     do("DELETE", f"/v1/namespaces/{name}", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token?force=true", expect=204)
     do("DELETE", f"/v1/namespaces/{name}/vfs/work?force=true", expect=204)
     left = {op["operationId"] for item in API["paths"].values() for key, op in item.items()
             if key != "parameters"} - do.seen
-    assert left == {"deleteNamespace", "getAgent", "getApp", "getInteraction"} - do.seen, left
+    assert left == {"deleteNamespace", "getAgent", "getInteraction"} - do.seen, left
