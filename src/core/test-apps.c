@@ -512,5 +512,5 @@ int main(void)
     mt_apps_free(apps);
     mt_store_close(store);
     (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    return tap_done();
+    return TAP_DONE();
 }
