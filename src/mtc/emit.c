@@ -381,7 +381,7 @@ static void emit_function(mt_mtc_emitter *e, const mt_mtc_function *f)
     e->code->bodies[f->number] = *b;
 }
 
-const mt_mtc_code *mt_mtc_emit(mt_mtc_program *p)
+mt_mtc_code *mt_mtc_emit(mt_mtc_program *p)
 {
     mt_mtc_emitter e = {.program = p, .code = mt_arena_new_of(p->arena, mt_mtc_code)};
 
