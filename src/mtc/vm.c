@@ -4,7 +4,11 @@
 
 #include <assert.h>
 
-enum { STACK_LEAST = 16, FRAMES_LEAST = 4 };
+enum {
+    STACK_LEAST = 16,
+    FRAMES_LEAST = 4,
+    SLOTS_A_STEP = 16, // to empty, and to look at in the end
+};
 
 // ---- functions ----
 
@@ -38,6 +42,7 @@ static int enter(mt_vm *vm, const mt_mtc_body *body)
         vm->stack[i].kind = VM_NONE;
     vm->frames[vm->depth++] = (vm_frame){body, body->words, base};
     vm->top = top;
+    vm->left -= body->slots / SLOTS_A_STEP;
     return 0;
 }
 
@@ -194,6 +199,18 @@ static bool remain(int64_t a, int64_t by, int64_t *ret)
     return true;
 }
 
+// In two halves: results of arithmetic were written so, and a load that is wider than the store
+// before it waits for that.
+static inline void move(vm_value *to, const vm_value *from)
+{
+    uint64_t head;
+    int64_t number = from->number;
+
+    memcpy(&head, from, sizeof(head));
+    memcpy(to, &head, sizeof(head));
+    to->number = number;
+}
+
 typedef enum outcome {
     STOPPED, // vm->state says why
     THREW,   // or the run has ended
@@ -273,10 +290,16 @@ do_TRUE:
 do_FALSE:
     PUSH(vm_bool(false));
 do_LOAD:
-    PUSH(vm_ref(slots[word >> 8]));
+    move(sp, &slots[word >> 8]);
+    (void)vm_ref(*sp++);
+    GO();
+do_TAKE:
+    move(sp++, &slots[word >> 8]);
+    slots[word >> 8].kind = VM_NONE;
+    GO();
 do_STORE:
     old = slots[word >> 8];
-    slots[word >> 8] = *--sp;
+    move(&slots[word >> 8], --sp);
     vm_unref(vm, old);
     GO();
 do_DROP:
