@@ -163,8 +163,8 @@ static const cli_option get_options[] = {
     {NULL},
 };
 static const cli_option start_options[] = {
-    {"input-NAME", 0, "VALUE", "an input by its name, in capitals or not; for each input", NULL,
-     "NAME"},
+    {"input-NAME", 0, "VALUE", "an input by its name, without regard to case; may be repeated",
+     NULL, "NAME"},
     {"inputs", 0, "JSON", "inputs as one object, or - for that on standard input"},
     {"version", 0, "N", "an older version of the app"},
     {NULL},

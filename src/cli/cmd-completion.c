@@ -543,7 +543,8 @@ static const cli_option complete_options[] = {
 
 const cli_command cli_completion_commands[] = {
     {"completion", "bash|zsh|fish", 1, 1, "print completion for a shell",
-     "Commands, options, and what the server has: capsules, apps, runs, files. make install puts the\n"
+     "Commands, options, and what the server has: capsules, apps, runs, files. make install puts "
+     "the\n"
      "scripts where shells look for them.",
      "  eval \"$(mt completion bash)\"\n  mt completion fish | source", NULL, run_completion},
     {NULL},

@@ -79,6 +79,7 @@ static inline bool mt_json_given(const mt_json *v) // neither absent nor null
 // Conversions: false where v is of another kind or does not fit, *ret untouched then.
 bool mt_json_as_bool(const mt_json *v, bool *ret);
 bool mt_json_as_int64(const mt_json *v, int64_t *ret); // exactly: 1, 1.0 and 1e2 do, 1.5 does not
+bool mt_json_is_whole(const mt_json *v);               // a number without a fraction, however large
 bool mt_json_as_double(const mt_json *v, double *ret); // nearest; false past the range
 bool mt_json_as_str(const mt_json *v, mt_str *ret);    // NUL follows the bytes; NULs may be in them
 bool mt_json_is_true(const mt_json *v);                // false for all but true

@@ -8,7 +8,8 @@
 
 typedef struct mt_pool mt_pool;
 
-int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err);
+// nice: how much the threads stand back behind others of the process, 0 to 19.
+int mt_pool_new(size_t threads, int nice, mt_pool **ret, mt_err **err);
 // Lets the jobs under way finish, runs no more of those that wait. Accepts NULL.
 void mt_pool_free(mt_pool *pool);
 // Any number that stands for the caller; callers may come to share a lane, but runs share none with

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/pool.h"
+#include "core/pool.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { LANES = 128 }; // half of them for runs
 
@@ -26,6 +28,7 @@ struct mt_pool {
     size_t per_lane; // threads that one may have
     size_t of_runs;  // threads that the lanes of runs have, all together
     bool stop;
+    int nice; // of its threads, above the process's
     pthread_t *threads;
     size_t count;
 };
@@ -62,6 +65,8 @@ static void *work(void *data)
     mt_pool *pool = data;
     struct lane *lane;
 
+    if (pool->nice)
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + pool->nice);
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
         struct job *job = take(pool, &lane);
@@ -81,7 +86,7 @@ static void *work(void *data)
     return NULL;
 }
 
-int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err)
+int mt_pool_new(size_t threads, int nice, mt_pool **ret, mt_err **err)
 {
     mt_pool *pool = calloc(1, sizeof(*pool));
     sigset_t all, old;
@@ -90,6 +95,7 @@ int mt_pool_new(size_t threads, mt_pool **ret, mt_err **err)
         free(pool);
         return mt_fail_oom(err);
     }
+    pool->nice = nice;
     (void)pthread_mutex_init(&pool->lock, NULL);
     (void)pthread_cond_init(&pool->wake, NULL);
     for (size_t i = 0; i < LANES; i++)
