@@ -143,6 +143,21 @@ static int records_step(mt_retention *r, int64_t now, progress *p, mt_err **err)
     return 0;
 }
 
+static int app_records_step(mt_retention *r, int64_t now, progress *p, mt_err **err)
+{
+    _cleanup_(mt_kept_list_done) mt_kept_list l = {0};
+
+    if (mt_store_kept_app_runs(r->o.store, now - r->o.limits.runs_ms * 1000, AT_ONCE, &l, err) < 0)
+        return -1;
+    for (size_t i = 0; i < l.count; i++) {
+        if (mt_store_app_run_delete(r->o.store, l.items[i].id, err) < 0)
+            return -1;
+        p->done = true;
+    }
+    p->more |= l.count == AT_ONCE;
+    return 0;
+}
+
 // ---- folders ----
 
 static bool is_stopping(mt_retention *r)
@@ -191,6 +206,7 @@ static int step(mt_retention *r, progress *p, mt_err **err)
     int64_t now = mt_now_us();
 
     if (outputs_step(r, now, p, err) < 0 || records_step(r, now, p, err) < 0 ||
+        app_records_step(r, now, p, err) < 0 ||
         mt_store_event_trim(r->o.store, now - r->o.limits.events_ms * 1000, r->o.limits.events_most,
                             err) < 0)
         return -1;

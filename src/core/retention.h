@@ -5,7 +5,8 @@
 //   outputs   what commands printed, byte for byte: so long after the run's end, and so much in all
 //             (the longest ended go first). The runner removes the files; that they are gone is
 //             seen before the store is told.
-//   records   runs with their commands: then the rest of the run's folder goes, too.
+//   records   runs with their commands: then the rest of the run's folder goes, too. And app runs
+//             with what they printed.
 //   events    so old, and so many.
 //   folders   of runs that the store knows nothing of (their namespace was deleted).
 #pragma once

@@ -35,15 +35,8 @@ void mt_command_list_done(mt_command_list *l)
 // False when out of memory.
 static bool take_text(db_stmt *st, int column, mt_text *ret)
 {
-    const void *data = db_blob(st, column, &ret->len);
-
-    ret->data = malloc(ret->len + 1);
-    if (!ret->data)
-        return false;
-    if (ret->len)
-        memcpy(ret->data, data, ret->len);
-    ret->data[ret->len] = '\0';
-    return true;
+    ret->data = db_dup_blob(st, column, &ret->len);
+    return ret->data != NULL;
 }
 
 // Columns in the order of COMMAND_HEAD.
@@ -193,13 +186,14 @@ int mt_store_command_by_idempotency(mt_store *s, const mt_user *by, const char *
                                     mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
-    char run[MT_ID_TEXT], command[MT_ID_TEXT];
+    const keyed_request q = {KEYED_COMMAND, by->id, key, request_digest};
+    char id[MT_ID_TEXT];
     int rc;
 
     if (check_idempotency_key(key, request_digest, err) < 0 || reader_get(s, &r, err) < 0)
         return -1;
-    rc = idempotency_find(r->db, mt_now_us(), by->id, key, request_digest, run, command, err);
-    return rc != 0 ? rc : command_load(r->db, run, command, ret, err);
+    rc = idempotency_find(r->db, mt_now_us(), &q, id, err);
+    return rc != 0 ? rc : command_load(r->db, NULL, id, ret, err);
 }
 
 struct create {
@@ -263,22 +257,21 @@ static int create_op(tx *t, void *arg, mt_err **err)
 {
     struct create *c = arg;
     const mt_command_new *n = c->new;
-    char run[MT_ID_TEXT], command[MT_ID_TEXT], ns[MT_ID_TEXT];
+    const keyed_request q = {KEYED_COMMAND, n->by->id, n->idempotency_key, n->request_digest};
+    char ns[MT_ID_TEXT], earlier[MT_ID_TEXT];
     int r;
 
     t->keeps_identities = true;
     mt_command_record_done(c->ret);
-    if (n->idempotency_key) {
-        r = idempotency_find(t->db, t->now, n->by->id, n->idempotency_key, n->request_digest, run,
-                             command, err);
+    if (q.key) {
+        r = idempotency_find(t->db, t->now, &q, earlier, err);
         if (r == 0)
-            r = command_load(t->db, run, command, c->ret, err);
+            r = command_load(t->db, NULL, earlier, c->ret, err);
         if (r <= 0)
             return r < 0 ? r : 1;
     }
     if (check_run(t, n->run_id, ns, err) < 0 || check_room(t, n, err) < 0 || add(t, n, err) < 0 ||
-        (n->idempotency_key && idempotency_keep(t, n->by->id, n->idempotency_key, n->request_digest,
-                                                n->run_id, n->id, err) < 0) ||
+        (q.key && idempotency_keep(t, &q, n->run_id, n->id, NULL, err) < 0) ||
         event_add(t, "command", n->id, ns, "created", err) < 0)
         return -1;
     r = command_load(t->db, n->run_id, n->id, c->ret, err);
@@ -315,11 +308,6 @@ int mt_store_command_create(mt_store *s, const mt_command_new *command, mt_store
 }
 
 // ---- what happens to them ----
-
-static const char *text_or(const char *text, const char *otherwise)
-{
-    return text ? text : otherwise;
-}
 
 static int apply_end(tx *t, const char *run_id, const mt_command_change *c, mt_err **err)
 {

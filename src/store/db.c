@@ -221,6 +221,18 @@ char *db_dup(db_stmt *st, int column)
     return strdup(db_text(st, column));
 }
 
+char *db_dup_blob(db_stmt *st, int column, size_t *ret_len)
+{
+    const void *data = db_blob(st, column, ret_len);
+    char *copy = malloc(*ret_len + 1);
+
+    if (!copy)
+        return NULL;
+    memcpy(copy, data, *ret_len);
+    copy[*ret_len] = '\0';
+    return copy;
+}
+
 void db_copy_(db_stmt *st, int column, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s", db_text(st, column));

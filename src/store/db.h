@@ -54,6 +54,8 @@ const char *db_text(db_stmt *st, int column); // "" for NULL; until the next ste
 bool db_is_null(db_stmt *st, int column);
 const void *db_blob(db_stmt *st, int column, size_t *ret_len);
 char *db_dup(db_stmt *st, int column); // malloc'd, "" for NULL
+// malloc'd, followed by a NUL that does not count; NULL when out of memory.
+char *db_dup_blob(db_stmt *st, int column, size_t *ret_len);
 // Copies into an array, cut at its end (what the store wrote always fits).
 void db_copy_(db_stmt *st, int column, char *out, size_t size);
 #define db_copy(st, column, array) db_copy_((st), (column), (array), sizeof(array))

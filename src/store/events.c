@@ -17,21 +17,13 @@ static mt_event *event_slot(mt_store *s)
     return &s->events[s->event_count];
 }
 
-int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,
-              mt_err **err)
+static int note_event(tx *t, int64_t number, const char *kind, const char *id, const char *ns,
+                      const char *change, mt_err **err)
 {
-    _cleanup_stmt_ db_stmt *st = NULL;
     mt_event *e = event_slot(t->store);
-    int64_t number;
 
     if (!e)
         return mt_fail_oom(err);
-    if (db_start(t->db, EVENT_ADD, &st, err, I(t->now), T(kind), T(id), T(ns), T(change)) < 0 ||
-        db_step(t->db, st, err) < 0)
-        return -1;
-    number = db_int(st, 0);
-    if (db_step(t->db, st, err) < 0)
-        return -1;
     *e = (mt_event){.number = number, .time_us = t->now};
     (void)snprintf(e->kind, sizeof(e->kind), "%s", kind);
     (void)snprintf(e->object_id, sizeof(e->object_id), "%s", id);
@@ -39,6 +31,27 @@ int event_add(tx *t, const char *kind, const char *id, const char *ns, const cha
     (void)snprintf(e->change, sizeof(e->change), "%s", change);
     t->store->event_count++;
     return 0;
+}
+
+int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,
+              mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+    int64_t number;
+
+    if (db_start(t->db, EVENT_ADD, &st, err, I(t->now), T(kind), T(id), T(ns), T(change)) < 0 ||
+        db_step(t->db, st, err) < 0)
+        return -1;
+    number = db_int(st, 0);
+    if (db_step(t->db, st, err) < 0)
+        return -1;
+    return note_event(t, number, kind, id, ns, change, err);
+}
+
+int event_tell(tx *t, const char *kind, const char *id, const char *ns, const char *change,
+               mt_err **err)
+{
+    return note_event(t, 0, kind, id, ns, change, err);
 }
 
 int mt_store_event_list(mt_store *s, const mt_user *as, int64_t after, size_t limit,

@@ -237,6 +237,18 @@ static mt_store *store_new(const char *dir, int64_t reserve_bytes)
     return s->dir && s->path ? s : mt_store_close(s);
 }
 
+// It can wait: a disk that is full is no reason not to open.
+static void clear_left(mt_store *s)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    if (app_runs_clear_left(s, &err) < 0)
+        mt_log(MT_LOG_WARNING,
+               "what is left of journals of app runs that have ended cannot be removed; tried "
+               "again at the next start",
+               {"error", mt_err_sentence(err)});
+}
+
 int store_open_with(const char *dir, int64_t reserve_bytes, mt_store **ret, mt_err **err)
 {
     _cleanup_store_ mt_store *s = store_new(dir, reserve_bytes);
@@ -249,6 +261,7 @@ int store_open_with(const char *dir, int64_t reserve_bytes, mt_store **ret, mt_e
     s->reserve_out = store_reserve_make(s, NULL) < 0;
     if (store_writer_start(s, err) < 0)
         return -1;
+    clear_left(s);
     *ret = MT_TAKE_PTR(s);
     return 0;
 }

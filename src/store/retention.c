@@ -69,6 +69,18 @@ int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_l
     return collect(r->db, st, ret, err);
 }
 
+int mt_store_kept_app_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                           mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (reader_get(s, &r, err) < 0 ||
+        db_start(r->db, KEPT_APP_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
+        return -1;
+    return collect(r->db, st, ret, err);
+}
+
 int mt_store_run_exists(mt_store *s, const char *id, mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;

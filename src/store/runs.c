@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-static const int64_t KEY_US = (int64_t)MT_STORE_KEY_DAYS * 86400 * 1000000;
-
 void mt_run_done(mt_run *r)
 {
     free(r->failure_details);
@@ -61,12 +59,13 @@ static int run_row(db_stmt *st, mt_run *r, int64_t *ret_number, mt_err **err)
     r->relation = (mt_relation)db_int(st, 29);
     r->extended_ms = db_int(st, 30);
     r->date_outputs_removed = db_int(st, 31);
-    if (!db_is_null(st, 32))
-        r->request = db_dup(st, 32);
+    db_copy(st, 32, r->parent_app_id);
     if (!db_is_null(st, 33))
-        r->definition = db_dup(st, 33);
+        r->request = db_dup(st, 33);
+    if (!db_is_null(st, 34))
+        r->definition = db_dup(st, 34);
     if (!r->limits_reached || !r->labels || !r->phases || !r->failure_details ||
-        (!db_is_null(st, 32) && (!r->request || !r->definition))) {
+        (!db_is_null(st, 33) && (!r->request || !r->definition))) {
         mt_run_done(r);
         return mt_fail_oom(err);
     }
@@ -99,59 +98,15 @@ int mt_store_run_get(mt_store *s, const mt_user *as, const char *id, mt_run *ret
     return rc > 0 ? mt_fail(err, MT_E_NOT_FOUND, "no capsule run '%.80s'", id) : rc;
 }
 
-// ---- idempotency ----
-
-int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, const char *digest,
-                     char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err)
-{
-    _cleanup_stmt_ db_stmt *st = NULL;
-    int r;
-
-    if (db_start(d, IDEMPOTENCY_GET, &st, err, T(user_id), T(key), I(now - KEY_US)) < 0)
-        return -1;
-    r = db_step(d, st, err);
-    if (r <= 0)
-        return r < 0 ? r : 1;
-    if (!mt_streq(db_text(st, 0), digest))
-        return mt_fail(
-            err, MT_E_IDEMPOTENCY_REUSED,
-            "the Idempotency-Key '%.80s' was used for another request within the last %d "
-            "hours",
-            key, 24 * MT_STORE_KEY_DAYS);
-    db_copy_(st, 1, ret_run, MT_ID_TEXT);
-    db_copy_(st, 2, ret_command, MT_ID_TEXT);
-    return 0;
-}
-
-int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
-                     const char *run_id, const char *command_id, mt_err **err)
-{
-    if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
-        return -1;
-    return db_run(t->db, IDEMPOTENCY_ADD, err, T(user_id), T(key), T(digest), T(run_id), I(t->now),
-                  T(command_id)) < 0
-               ? -1
-               : 0;
-}
-
-int check_idempotency_key(const char *key, const char *digest, mt_err **err)
-{
-    size_t n = key ? strlen(key) : 0;
-
-    if (n >= 1 && n <= 255 && digest)
-        return 0;
-    return mt_fail_field(err, MT_E_BAD_FIELD, "Idempotency-Key",
-                         "an Idempotency-Key has 1 to 255 characters");
-}
-
 // 0: *ret is the run of an earlier start, 1: no such key, < 0: reused for another request.
 static int by_idempotency(db *d, int64_t now, const mt_user *by, const char *key,
                           const char *digest, mt_run *ret, mt_err **err)
 {
-    char run[MT_ID_TEXT], command[MT_ID_TEXT];
-    int r = idempotency_find(d, now, by->id, key, digest, run, command, err);
+    const keyed_request q = {KEYED_RUN, by->id, key, digest};
+    char id[MT_ID_TEXT];
+    int r = idempotency_find(d, now, &q, id, err);
 
-    return r != 0 ? r : run_load(d, by, run, ret, err);
+    return r != 0 ? r : run_load(d, by, id, ret, err);
 }
 
 int mt_store_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
@@ -175,11 +130,9 @@ struct create {
 static int remember_key(tx *t, const struct create *c, mt_err **err)
 {
     const mt_run_new *n = c->new;
+    const keyed_request q = {KEYED_RUN, n->started_by->id, n->idempotency_key, n->request_digest};
 
-    if (!n->idempotency_key)
-        return 0;
-    return idempotency_keep(t, n->started_by->id, n->idempotency_key, n->request_digest, c->id,
-                            NULL, err);
+    return q.key ? idempotency_keep(t, &q, c->id, NULL, NULL, err) : 0;
 }
 
 static int add_mounts(tx *t, const struct create *c, mt_err **err)
@@ -193,11 +146,6 @@ static int add_mounts(tx *t, const struct create *c, mt_err **err)
             return -1;
     }
     return 0;
-}
-
-static const char *text_or(const char *text, const char *otherwise)
-{
-    return text ? text : otherwise;
 }
 
 static int create_op(tx *t, void *arg, mt_err **err)
@@ -214,14 +162,14 @@ static int create_op(tx *t, void *arg, mt_err **err)
         if (r <= 0)
             return r < 0 ? r : 1;
     }
-    if (run_lineage_of(t, n->parent_id, &lineage, err) < 0)
+    if (run_lineage_of(t, n->parent_id, n->parent_app_id, &lineage, err) < 0)
         return -1;
     if (db_run(t->db, RUN_ADD, err, T(c->id), T(n->namespace_id), T(n->capsule), I(n->version),
                T(text_or(n->labels, "{}")), T(n->started_by->id), T(n->started_by->name),
                T(text_or(n->parent_id, "")), I(n->date_created ? n->date_created : t->now),
                I(n->deadline), I(n->max_duration_ms), T(text_or(n->image, "")),
                T(text_or(n->image_digest, "")), T(text_or(n->request, "{}")), T(n->definition),
-               T(lineage.root_id), I(lineage.depth)) < 0 ||
+               T(lineage.root_id), I(lineage.depth), T(text_or(n->parent_app_id, ""))) < 0 ||
         add_mounts(t, c, err) < 0 || remember_key(t, c, err) < 0 ||
         event_add(t, "capsuleRun", c->id, n->namespace_id, "created", err) < 0)
         return -1;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sign-in of a run: whose it is, what was made by way of it, and what of that ends with the
+// The sign-ins of runs: whose they are, what was made by way of one, and what of that ends with its
 // run.
 #include "store/store-internal.h"
 
 #include <stdio.h>
 
-// The run's row by a statement whose first column says when it ended. 0, or < 0: it is not there or
-// has ended.
-static int live_run(db *d, db_id statement, const char *run_id, db_stmt **ret, mt_err **err)
+typedef struct run_kind {
+    const char *name;
+    db_id lineage, sign_in; // the first column says when the run has ended
+} run_kind;
+static const run_kind CAPSULE_RUN = {"capsule run", DB_RUN_LINEAGE, DB_RUN_SIGN_IN};
+static const run_kind APP_RUN = {"app run", DB_APP_RUN_LINEAGE, DB_APP_RUN_SIGN_IN};
+
+// The run's row by one of the statements. 0, or < 0: it is not there or has ended.
+static int live_run(db *d, const run_kind *k, db_id statement, const char *run_id, db_stmt **ret,
+                    mt_err **err)
 {
     int r;
 
@@ -17,8 +24,8 @@ static int live_run(db *d, db_id statement, const char *run_id, db_stmt **ret, m
     if (r < 0)
         return r;
     if (r == 0 || db_int(*ret, 0) != 0)
-        return mt_fail(err, MT_E_UNAUTHENTICATED,
-                       "capsule run '%.80s' has ended, and its sign-in with it", run_id);
+        return mt_fail(err, MT_E_UNAUTHENTICATED, "%s '%.80s' has ended, and its sign-in with it",
+                       k->name, run_id);
     return 0;
 }
 
@@ -26,11 +33,12 @@ int run_must_live(db *d, const char *run_id, mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
 
-    return !run_id || !*run_id ? 0 : live_run(d, DB_RUN_LINEAGE, run_id, &st, err);
+    return !run_id || !*run_id ? 0
+                               : live_run(d, &CAPSULE_RUN, CAPSULE_RUN.lineage, run_id, &st, err);
 }
 
-int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
-                         char ret_namespace[MT_STORE_NAME], mt_err **err)
+static int sign_in(mt_store *s, const run_kind *k, const char *run_id, mt_user *ret,
+                   char ret_namespace[MT_STORE_NAME], mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
@@ -39,7 +47,7 @@ int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
     int rc;
 
     if (reader_get(s, &r, err) < 0 || reader_snapshot(r, err) < 0 ||
-        live_run(r->db, DB_RUN_SIGN_IN, run_id, &st, err) < 0)
+        live_run(r->db, k, k->sign_in, run_id, &st, err) < 0)
         return -1;
     db_copy(st, 1, user_id);
     rc = user_load(r->db, DB_USER_BY_ID, T(user_id), &user, err);
@@ -47,14 +55,30 @@ int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
         return rc;
     if (rc > 0 || user.stopped)
         return mt_fail(err, MT_E_UNAUTHENTICATED,
-                       "the user who started capsule run '%s' is no more, and its sign-in neither",
+                       "the user who started %s '%s' is no more, and its sign-in neither", k->name,
                        run_id);
     db_copy_(st, 2, ret_namespace, MT_STORE_NAME);
     *ret = user;
     return 0;
 }
 
+int mt_store_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
+                         char ret_namespace[MT_STORE_NAME], mt_err **err)
+{
+    return sign_in(s, &CAPSULE_RUN, run_id, ret, ret_namespace, err);
+}
+
+int mt_store_app_run_sign_in(mt_store *s, const char *run_id, mt_user *ret,
+                             char ret_namespace[MT_STORE_NAME], mt_err **err)
+{
+    return sign_in(s, &APP_RUN, run_id, ret, ret_namespace, err);
+}
+
 // ---- runs that start runs ----
+//
+// A start by a capsule run's sign-in is one step deeper, whatever it starts, and counts for the
+// first run of its chain. What an app run starts stands where the app run itself does, so that a
+// chain of both kinds comes to an end as well.
 
 static int check_room(tx *t, const char *root_id, mt_err **err)
 {
@@ -70,27 +94,71 @@ static int check_room(tx *t, const char *root_id, mt_err **err)
                    MT_STORE_RUN_CHILDREN, root_id);
 }
 
-int run_lineage_of(tx *t, const char *parent_id, run_lineage *ret, mt_err **err)
+static int below_run(tx *t, const char *parent_id, run_lineage *ret, mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
-    run_lineage parent;
 
-    *ret = (run_lineage){0};
-    if (!parent_id || !*parent_id)
-        return 0;
-    if (live_run(t->db, DB_RUN_LINEAGE, parent_id, &st, err) < 0)
+    if (live_run(t->db, &CAPSULE_RUN, CAPSULE_RUN.lineage, parent_id, &st, err) < 0)
         return -1;
-    db_copy(st, 1, parent.root_id);
-    parent.depth = db_int(st, 2);
-    if (parent.depth >= MT_STORE_RUN_DEPTH)
+    db_copy(st, 1, ret->root_id);
+    ret->depth = db_int(st, 2) + 1;
+    if (ret->depth > MT_STORE_RUN_DEPTH)
         return mt_fail(err, MT_E_TOO_DEEP,
-                       "capsules start capsules %d deep at most, and capsule run '%s' is that deep",
+                       "capsules start others %d deep at most, and capsule run '%s' is that deep",
                        MT_STORE_RUN_DEPTH, parent_id);
-    memcpy(ret->root_id, parent.root_id, sizeof(ret->root_id));
     if (!*ret->root_id)
         (void)snprintf(ret->root_id, sizeof(ret->root_id), "%s", parent_id);
-    ret->depth = parent.depth + 1;
-    return check_room(t, ret->root_id, err);
+    return 0;
+}
+
+static int below_app(tx *t, const char *parent_app_id, run_lineage *ret, mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (live_run(t->db, &APP_RUN, APP_RUN.lineage, parent_app_id, &st, err) < 0)
+        return -1;
+    db_copy(st, 1, ret->root_id);
+    ret->depth = db_int(st, 2);
+    ret->app_depth = db_int(st, 3) + 1;
+    return 0;
+}
+
+int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                   mt_err **err)
+{
+    *ret = (run_lineage){0};
+    if (parent_app_id && *parent_app_id && below_app(t, parent_app_id, ret, err) < 0)
+        return -1;
+    if (parent_id && *parent_id && below_run(t, parent_id, ret, err) < 0)
+        return -1;
+    return *ret->root_id ? check_room(t, ret->root_id, err) : 0;
+}
+
+static int check_app_room(tx *t, const char *parent_app_id, mt_err **err)
+{
+    _cleanup_stmt_ db_stmt *st = NULL;
+
+    if (db_start(t->db, APP_RUN_BELOW_COUNT, &st, err, T(parent_app_id)) < 0 ||
+        db_step(t->db, st, err) < 0)
+        return -1;
+    if (db_int(st, 0) < MT_STORE_APP_CHILDREN)
+        return 0;
+    return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
+                   "%d app runs that app run '%s' has started are live, the most that may be: wait "
+                   "for some to end",
+                   MT_STORE_APP_CHILDREN, parent_app_id);
+}
+
+int app_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                   mt_err **err)
+{
+    if (run_lineage_of(t, parent_id, parent_app_id, ret, err) < 0)
+        return -1;
+    if (ret->app_depth > MT_STORE_APP_DEPTH)
+        return mt_fail(err, MT_E_TOO_DEEP,
+                       "apps start apps %d deep at most, and app run '%s' is that deep",
+                       MT_STORE_APP_DEPTH, parent_app_id);
+    return ret->app_depth > 0 ? check_app_room(t, parent_app_id, err) : 0;
 }
 
 // ---- the end ----

@@ -132,6 +132,9 @@ void known_put(mt_store *s, const unsigned char hash[STORE_HASH], uint64_t ident
 // events.c: the one function that every mutation calls. ns may be "".
 int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,
               mt_err **err);
+// Tells the listener alone, after the commit: the list of events never has it.
+int event_tell(tx *t, const char *kind, const char *id, const char *ns, const char *change,
+               mt_err **err);
 
 // list.c
 // Room for one more zeroed item at the end of a list that began as NULL, 0; NULL out of memory.
@@ -147,29 +150,64 @@ int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
 // The same with a title, behind what b has; nothing where there is no row. 0, or < 0.
 int list_part(db *d, db_stmt *st, const char *title, mt_buf *b, mt_err **err);
 int check_name(const char *name, const char *what, mt_err **err);
+static inline const char *text_or(const char *text, const char *otherwise)
+{
+    return text ? text : otherwise;
+}
 const char *as_id(const mt_user *as); // '' for the server
 int64_t as_all(const mt_user *as);    // 1: sees everything
 
-// runs.c
+// idempotency.c
+typedef enum keyed_kind { KEYED_RUN, KEYED_COMMAND, KEYED_APP_RUN } keyed_kind;
+typedef struct keyed_request {
+    keyed_kind kind;
+    const char *user_id, *key, *digest;
+} keyed_request;
 int check_idempotency_key(const char *key, const char *digest, mt_err **err);
-// 0: *ret_run (and *ret_command, "" for a start) is of an earlier request with that key and digest,
-// 1: no such key, < 0: reused for another request.
-int idempotency_find(db *d, int64_t now, const char *user_id, const char *key, const char *digest,
-                     char ret_run[MT_ID_TEXT], char ret_command[MT_ID_TEXT], mt_err **err);
-int idempotency_keep(tx *t, const char *user_id, const char *key, const char *digest,
-                     const char *run_id, const char *command_id, mt_err **err);
+// 0: *ret_id is what an earlier request of that kind with that key and digest has made, 1: no such
+// key, < 0: reused for another request.
+int idempotency_find(db *d, int64_t now, const keyed_request *q, char ret_id[MT_ID_TEXT],
+                     mt_err **err);
+// What it has made: a run, a command of a run, or an app run; NULL what is not.
+int idempotency_keep(tx *t, const keyed_request *q, const char *run_id, const char *command_id,
+                     const char *app_run_id, mt_err **err);
 
 // sign-in.c
 typedef struct run_lineage {
-    char root_id[MT_ID_TEXT];
-    int64_t depth;
+    char root_id[MT_ID_TEXT]; // the first capsule run of the chain, "" for none
+    int64_t depth;            // starts by sign-ins of capsule runs
+    int64_t app_depth;        // starts by app runs that follow each other, up to this one
 } run_lineage;
-// Of a run that parent_id (NULL, "": nobody) starts; < 0 where it may not.
-int run_lineage_of(tx *t, const char *parent_id, run_lineage *ret, mt_err **err);
+// Of a capsule run that these (NULL, "": nobody) start; < 0 where they may not.
+int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                   mt_err **err);
+// The same of an app run.
+int app_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                   mt_err **err);
 // 0, also for none (NULL, ""); unauthenticated when it has ended.
 int run_must_live(db *d, const char *run_id, mt_err **err);
 // Its part of a run's end: keys and users that were made by way of its sign-in.
 int run_sign_in_end(tx *t, const char *run_id, mt_err **err);
+
+// app-runs.c
+int no_app_run(const char *id, mt_err **err);
+typedef struct app_state {
+    bool ended;
+    char namespace_id[MT_ID_TEXT];
+    char status[MT_STORE_WORD], end_reason[MT_STORE_WORD];
+    int64_t calls;
+    int64_t lines, lines_kept, lines_bytes, console, console_kept;
+    int64_t outputs, output_bytes;
+} app_state;
+int app_state_load(db *d, const char *id, app_state *ret, mt_err **err); // notFound
+// What ends of app runs have left of their journals when the server was stopped.
+int app_runs_clear_left(mt_store *s, mt_err **err);
+
+// app-journal.c: removes a part of what a run that has ended needs no more. 1: there is more.
+int app_journal_clear(tx *t, const char *run_id, mt_err **err);
+
+// app-notes.c: appends the outputs of a run as a JSON object.
+int app_outputs_add(db *d, const char *run_id, mt_buf *b, mt_err **err);
 
 // commands.c: its part of a run's event. ns is the run's namespace.
 int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,

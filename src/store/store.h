@@ -94,8 +94,8 @@ int mt_store_user_list(mt_store *s, mt_page page, mt_user_list *ret, mt_err **er
 // the user of that login name, bound now, else a new one with role user. A name that is bound to
 // another uid is not given away: the new user is LOGIN.UID. [write] only at first use.
 int mt_store_user_by_login(mt_store *s, const char *login, int64_t uid, mt_user *ret, mt_err **err);
-// Keys go with the user; one who owns namespaces or has live runs is a conflict that lists them,
-// "admin" stays. [write]
+// Keys go with the user; one who owns namespaces or has live runs of capsules or apps is a conflict
+// that lists them, "admin" stays. [write]
 int mt_store_user_delete(mt_store *s, const char *id, mt_err **err);
 // namespace_id "" takes the default away. [write]
 int mt_store_user_set_default(mt_store *s, const char *user_id, const char *namespace_id,
@@ -164,8 +164,8 @@ int mt_store_namespace_by_id(mt_store *s, const mt_user *as, const char *id, mt_
                              mt_err **err);
 int mt_store_namespace_list(mt_store *s, const mt_user *as, mt_page page, mt_namespace_list *ret,
                             mt_err **err); // by name
-// A conflict that lists what is in it, when it holds file systems, secrets, resources or live runs.
-// Records of ended runs go with it. [write]
+// A conflict that lists what is in it, when it holds file systems, secrets, resources or live runs
+// of capsules or apps. Records of ended runs go with it. [write]
 int mt_store_namespace_delete(mt_store *s, const char *id, mt_err **err);
 
 int mt_store_member_list(mt_store *s, const char *namespace_id, mt_page page, mt_user_list *ret,
@@ -426,9 +426,9 @@ typedef struct mt_run_new {
 } mt_run_new;
 
 // 0: made, with status Starting. 1: the key and digest are those of an earlier start of that user,
-// whose run *ret is. idempotencyKeyReused when the key came with another digest. A parent that has
-// ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep; capacityExceeded when
-// the first run of the chain has MT_STORE_RUN_CHILDREN live ones.
+// whose run *ret is. idempotencyKeyReused when the key came with another digest. A parent of either
+// kind that has ended is unauthenticated; one that is MT_STORE_RUN_DEPTH deep is tooDeep;
+// capacityExceeded when the first run of the chain has MT_STORE_RUN_CHILDREN live ones.
 // made (may be NULL) is called exactly once, with the result, before this returns: for what was
 // stored by whatever thread stores it, after the commit and before its sync. [write]
 int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_store_done_fn *made, void *data,
@@ -601,6 +601,8 @@ int mt_store_command_request_cancel(mt_store *s, const char *run_id, const char 
 // ---------------------------------------------------------------------------------------------
 // Runs of apps. Status: "Running" "Finished" "Error"; end reasons: "returned" "failed" "timeout"
 // "outOfMemory" "tooDeep" "callLimit" "cancelled" "parentEnded" "replayDiverged".
+// Events of kind appRun: created, updated (its end was asked for), printed (lines or outputs came;
+// told to the listener alone), ended, deleted.
 
 typedef struct mt_app_run {
     char id[MT_ID_TEXT];
@@ -629,7 +631,8 @@ typedef struct mt_app_run {
     int64_t language; // version of the language that it speaks
     int64_t date_created, date_ended, deadline;
     int64_t max_duration_ms;
-    int64_t console_count; // lines that were printed
+    int64_t line_count;    // the number of the last line, of the console or the log
+    int64_t console_count; // lines of the console alone
     int64_t console_kept;  // the newest of them, that are kept
     int64_t output_count;  // how often an output was set
     int64_t call_count;    // journalled calls
@@ -646,11 +649,13 @@ typedef struct mt_app_run_list {
 void mt_app_run_list_done(mt_app_run_list *l);
 
 enum {
-    MT_STORE_APP_LINES = 10000,      // console lines that are kept of a run…
+    MT_STORE_APP_LINES = 10000,      // lines of console and log that are kept of a run…
     MT_STORE_APP_CONSOLE = 4 << 20,  // …and their bytes; the oldest go
     MT_STORE_APP_CALLS = 100000,     // calls of a run
     MT_STORE_APP_JOURNAL = 64 << 20, // bytes of its journal
-    MT_STORE_APP_OUTPUTS = 1000,     // outputs of a run
+    MT_STORE_APP_OUTPUTS = 1000,     // outputs of a run…
+    MT_STORE_APP_VALUES = 16 << 20,  // …and the bytes of their names and values together
+    MT_STORE_APP_DETAILS = 64 << 10, // bytes of failure_details; the rest is cut off
     MT_STORE_APP_DEPTH = 16,         // app runs that start one another
     MT_STORE_APP_CHILDREN = 64,      // live app runs that one app run may have started
 };
@@ -667,15 +672,20 @@ typedef struct mt_app_run_new {
     const char *rerun_of;      // NULL: none
     int64_t language;
     int64_t max_duration_ms;
-    int64_t date_created, deadline;
+    int64_t date_created; // 0: now
+    int64_t deadline;
     const char *idempotency_key; // NULL: none
     const char *request_digest;
 } mt_app_run_new;
 
 // As mt_store_run_create(): 0 made, Running; 1: *ret is that of an earlier start with the key. A
 // parent of either kind that has ended is unauthenticated; tooDeep past MT_STORE_APP_DEPTH;
-// capacityExceeded past MT_STORE_APP_CHILDREN. [write]
+// capacityExceeded past MT_STORE_APP_CHILDREN. Below a capsule run it counts, as what it starts
+// does, for MT_STORE_RUN_DEPTH and MT_STORE_RUN_CHILDREN, too.
+// The key "app-run ID NUMBER" is of a call of that app run of started_by's: so long as it lives,
+// such a key of whatever start or command is not forgotten. [write]
 int mt_store_app_run_create(mt_store *s, const mt_app_run_new *run, mt_app_run *ret, mt_err **err);
+// The same question without a start: 0: *ret is that run, 1: no such key.
 int mt_store_app_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
                                     const char *request_digest, mt_app_run *ret, mt_err **err);
 int mt_store_app_run_get(mt_store *s, const mt_user *as, const char *id, mt_app_run *ret,
@@ -687,12 +697,13 @@ typedef struct mt_app_run_filter {
 } mt_app_run_filter;
 int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filter *filter,
                           mt_page page, mt_app_run_list *ret, mt_err **err); // newest first
-// Those that have not ended, oldest first, all of them, with inputs.
+// Those that have not ended, oldest first, all of them, with inputs, but without outputs.
 int mt_store_app_run_live(mt_store *s, mt_app_run_list *ret, mt_err **err);
+// started_by_id NULL: of everybody.
 int mt_store_app_run_live_count(mt_store *s, const char *started_by_id, int64_t *ret, mt_err **err);
 // Notes who asked for its end; the first stays. 0 noted, 1 ended or noted before. [write]
 int mt_store_app_run_request_cancel(mt_store *s, const char *id, const char *by, mt_err **err);
-// What it waits for, for people; "" takes it away. [async], done may be NULL.
+// What it waits for, for people; "" takes it away. Of one that has ended nothing changes. [async]
 int mt_store_app_run_waits(mt_store *s, const char *id, const char *what, mt_err **err);
 
 // The journal: calls that a program made, by its own count from 1.
@@ -713,8 +724,9 @@ typedef struct mt_app_call_list {
 } mt_app_call_list;
 void mt_app_call_list_done(mt_app_call_list *l);
 
-// Writes a call with its answer, or an open one; over an open one of that number. capacityExceeded
-// past MT_STORE_APP_CALLS or MT_STORE_APP_JOURNAL; runEnded when the run has ended. [write]
+// Writes the next call with its answer, or an open one; or the newest one again, where it is the
+// same (name, digest): an open one gets its answer so. capacityExceeded past MT_STORE_APP_CALLS or
+// MT_STORE_APP_JOURNAL; runEnded when the run has ended. [write]
 int mt_store_app_call_put(mt_store *s, const char *run_id, const mt_app_call_record *call,
                           mt_err **err);
 // From number on, in order, as many as fit in some MiB, at least one where there is one.
@@ -725,7 +737,8 @@ int mt_store_app_call_open(mt_store *s, const char *run_id, mt_app_call_record *
 void mt_app_call_record_done(mt_app_call_record *c);
 
 // What a program printed and set, each with its count from 1: one that is stored already is passed
-// over, so that a run that is done again changes nothing.
+// over, so that a run that is done again changes nothing; and none may be left out, so that what
+// could not be stored is given again before what follows.
 typedef struct mt_app_line {
     int64_t number;
     mt_str text; // with its line end, if it has one
@@ -738,8 +751,11 @@ typedef struct mt_app_output {
     mt_str value; // JSON
 } mt_app_output;
 
-// Lines and outputs in their orders. done (may be NULL) as mt_store_run_apply() has it. Copies all.
-// [async]
+// Lines and outputs in their orders; all or nothing. done (may be NULL): result 0 stored, 1 nothing
+// to change (all of it is stored, or the run has ended), < 0; capacityExceeded past
+// MT_STORE_APP_OUTPUTS or MT_STORE_APP_VALUES. Copies all; of a line longer than
+// MT_STORE_APP_CONSOLE its end. Not synced by itself: a run that is done again tells it again.
+// Returns < 0 (and done is not called) only when it could not be queued. [async]
 int mt_store_app_note(mt_store *s, const char *run_id, const mt_app_line *lines, size_t line_count,
                       const mt_app_output *outputs, size_t output_count, mt_store_done_fn *done,
                       void *data, mt_err **err);
@@ -757,6 +773,7 @@ typedef struct mt_app_line_list {
 } mt_app_line_list;
 void mt_app_line_list_done(mt_app_line_list *l);
 // Lines with a number above after, at most limit of them. levels: letters that are wanted ("o").
+// Those that were not kept are not there.
 int mt_store_app_line_list(mt_store *s, const char *run_id, const char *levels, int64_t after,
                            size_t limit, mt_app_line_list *ret, mt_err **err);
 
@@ -769,7 +786,8 @@ typedef struct mt_app_end {
     const char *cancelled_by;                                   // NULL: ""
     int64_t limit_ms;
 } mt_app_end;
-// 0 applied, 1 it had ended. Its journal goes, and the Idempotency-Keys of its own calls. [write]
+// 0 applied, 1 it had ended. Its journal goes, and the Idempotency-Keys of its own calls: a long
+// one in parts that follow. [write]
 int mt_store_app_run_end(mt_store *s, const char *id, const mt_app_end *end, mt_err **err);
 
 typedef struct mt_app_children {
@@ -777,7 +795,7 @@ typedef struct mt_app_children {
     size_t capsule_run_count, app_run_count;
 } mt_app_children;
 void mt_app_children_done(mt_app_children *c);
-// What an app run started itself and still lives.
+// What an app run started itself and still lives, whether it lives or not.
 int mt_store_app_run_children(mt_store *s, const char *id, mt_app_children *ret, mt_err **err);
 // With its console. One that lives, or is not there, stays as it is: 0. [write]
 int mt_store_app_run_delete(mt_store *s, const char *id, mt_err **err);
@@ -807,7 +825,7 @@ int mt_store_kept_outputs(mt_store *s, bool unmeasured, size_t limit, mt_kept_li
 int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err); // of all of them together
 int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
                        mt_err **err);
-// The same of app runs, without sizes.
+// The same of app runs; output_bytes is -1.
 int mt_store_kept_app_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
                            mt_err **err);
 int mt_store_outputs_measured(mt_store *s, const mt_kept_list *runs, mt_err **err); // [write]
@@ -820,7 +838,7 @@ int mt_store_run_exists(mt_store *s, const char *id, mt_err **err); // 1, 0, < 0
 // Events: a numbered index of what changed, written with every change in its own transaction.
 
 typedef struct mt_event {
-    int64_t number;
+    int64_t number; // 0 of one that is told to the listener alone
     int64_t time_us;
     char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
                               // prompt capsuleRun command appRun

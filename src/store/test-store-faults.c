@@ -264,6 +264,50 @@ static void start_run(mt_store *s, const mt_user *by, const mt_namespace *ns, ch
     mt_run_done(&r);
 }
 
+static void start_app(mt_store *s, const mt_user *by, const mt_namespace *ns, char id[MT_ID_TEXT])
+{
+    _cleanup_err_ mt_err *err = NULL;
+    mt_app_run_new n = {.id = id,
+                        .namespace_id = ns->id,
+                        .app = "a",
+                        .version = 1,
+                        .inputs = "{}",
+                        .started_by = by,
+                        .language = 1};
+    mt_app_run r = {0};
+
+    mt_id_new(id);
+    CHECK_OK(mt_store_app_run_create(s, &n, &r, &err));
+    mt_app_run_done(&r);
+}
+
+// It can go on, and neither its calls nor what it prints are lost, when there is room again.
+static void check_app_waits(mt_store *s, const char *id)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    const mt_app_call_record call = {.number = 1, .name = "TimeNow", .result = (char[]){"1"}};
+    const mt_app_line line = {.number = 1, .text = MT_STR("x"), .level = 'o'};
+    int result = 0;
+
+    CHECK_CODE(mt_store_app_call_put(s, id, &call, &err), DISK_FULL);
+    CHECK_OK(mt_store_app_note(s, id, &line, 1, NULL, 0, note_result, &result, &err));
+    CHECK_OK(mt_store_settle(s, &err));
+    CHECK_INT(result, -1);
+}
+
+static void check_app_ends(mt_store *s, const char *id)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    const mt_app_end end = {.status = "Error", .end_reason = "cancelled"};
+    mt_app_run r = {0};
+
+    CHECK_OK(mt_store_app_run_request_cancel(s, id, "admin", &err));
+    CHECK_OK(mt_store_app_run_end(s, id, &end, &err));
+    CHECK_OK(mt_store_app_run_get(s, NULL, id, &r, &err));
+    CHECK_STR(r.end_reason, "cancelled");
+    mt_app_run_done(&r);
+}
+
 static void check_run_ends(mt_store *s, const char *id)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -280,7 +324,7 @@ static void full_disk(const char *top)
 {
     _cleanup_err_ mt_err *err = NULL;
     _cleanup_free_ char *dir = mt_asprintf("%s/store", top);
-    char ids[8][MT_ID_TEXT], name[32];
+    char ids[8][MT_ID_TEXT], app[MT_ID_TEXT], name[32];
     mt_store *s = NULL;
     mt_namespace ns, other;
     int refused = 0;
@@ -293,6 +337,7 @@ static void full_disk(const char *top)
     CHECK_OK(mt_store_namespace_create(s, &admin, "ns", &ns, NULL, &err));
     for (int i = 0; i < 8; i++)
         start_run(s, &admin, &ns, ids[i]);
+    start_app(s, &admin, &ns, app);
     CHECK_INT(fill_disk(top), ENOSPC);
     // The WAL has some room of its own left; sooner or later a write is refused, and says why.
     for (int i = 0; i < 2000 && !refused; i++) {
@@ -306,6 +351,8 @@ static void full_disk(const char *top)
     for (int i = 0; i < 8; i++)
         check_run_ends(s, ids[i]);
     CHECK_CODE(mt_store_namespace_create(s, &admin, "no", &other, NULL, &err), DISK_FULL);
+    check_app_waits(s, app);
+    check_app_ends(s, app);
     CHECK_OK(mt_store_namespace_get(s, NULL, "ns", &other, &err));
     empty_disk(top);
     refused = 1;

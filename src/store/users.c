@@ -300,6 +300,7 @@ static int delete_op(tx *t, void *arg, mt_err **err)
         return mt_fail(err, MT_E_CONFLICT, "user '%s' is the server's own and stays", u.name);
     if (refuse_while(t, DB_USER_NAMESPACES, id, "owns namespaces", u.name, err) < 0 ||
         refuse_while(t, DB_USER_RUNS, id, "has live runs", u.name, err) < 0 ||
+        refuse_while(t, DB_USER_APP_RUNS, id, "has live app runs", u.name, err) < 0 ||
         db_run(t->db, USER_DELETE, err, T(id)) < 0)
         return -1;
     return event_add(t, "user", u.id, "", "deleted", err);
