@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of apps by the API: inputs, ends, what is printed, cancel, run again, who sees them, lists, repeats."""
 import json
+import time
 
 import pytest
 
@@ -119,7 +120,9 @@ def test_083_lines_are_there_as_they_are_printed(apps):
     assert [line["text"] for line in first["items"]] == ["$ ls\n"] and not first["ended"]
     assert apps.call("GET", f"/v1/app-runs/{run['id']}")["status"] == "Running"
     apps.open_gate()
+    began = time.monotonic()
     second = apps.lines(run, first["next"])
+    assert time.monotonic() - began < 25  # not when the time to wait was over
     assert [line["text"] for line in second["items"]] == ["two\n"] and second["fullCount"] == 2
     assert second["items"][0]["date"] >= first["items"][0]["date"]
     last = apps.lines(run, second["next"])
