@@ -164,6 +164,12 @@ static void test_create(void)
     CHECK_OK(mt_store_app_run_get(store, &carl, id, &got, &err));
     CHECK_INT(got.relation, MT_RELATION_NONE);
     mt_app_run_done(&got);
+    CHECK_OK(mt_store_app_run_look(store, &anna, id, &got, &err));
+    CHECK_INT(got.relation, MT_RELATION_OWNER);
+    CHECK_STR(got.app, "analyst");
+    CHECK(!got.inputs && !got.outputs && !got.return_value && got.failure_stack);
+    mt_app_run_done(&got);
+    CHECK_CODE(mt_store_app_run_look(store, &anna, "nothing", &got, &err), NOT_FOUND);
     CHECK_CODE(mt_store_app_run_get(store, &anna, "nothing", &got, &err), NOT_FOUND);
     CHECK_CODE(create(&n, &err), ALREADY_EXISTS);
     n.id = "x";
