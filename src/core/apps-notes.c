@@ -102,8 +102,8 @@ static const struct {
     char level; // 0: an output
     const char *end;
 } NOTING[] = {
-    {"Print", 'o', ""},        {"PrintLine", 'o', "\n"}, {"LogInfo", 'i', "\n"},
-    {"LogWarning", 'w', "\n"}, {"LogError", 'e', "\n"},
+    {"Print", 'o', ""},      {"PrintLine", 'o', "\n"}, {"LogInfo", 'i', ""},
+    {"LogWarning", 'w', ""}, {"LogError", 'e', ""},
 };
 
 int app_note(app_live *l, const mt_mtc_builtin *b, const mt_json *arguments, mt_err **err)
