@@ -281,7 +281,7 @@ int access_app_run(mt_store *store, const mt_user *user, mt_verb verb, const cha
 
     if (!mt_is_id(mt_str_of(id)))
         return mt_fail_field(err, MT_E_BAD_REQUEST, "id", "'%.80s' is no id of an app run", id);
-    if (mt_store_app_run_get(store, user, id, &run, err) < 0)
+    if (mt_store_app_run_look(store, user, id, &run, err) < 0)
         return -1;
     object = mt_object_app_run(&run);
     if (access_check(user, verb, &object, err) < 0)

@@ -79,6 +79,7 @@ int access_namespace(mt_store *store, const mt_user *user, mt_verb verb, const c
                      mt_namespace *ret, mt_err **err);
 int access_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id, mt_run *ret,
                mt_err **err);
+// As mt_store_app_run_look() has it.
 int access_app_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
                    mt_app_run *ret, mt_err **err);
 int access_vfs(mt_store *store, const mt_user *user, mt_verb verb, const char *ns_name,

@@ -179,8 +179,9 @@ static app_step put(app_live *l, const mt_app_call_record *r)
     _cleanup_err_ mt_err *err = NULL;
     char sentence[160];
 
-    if (app_notes_flush(l, &err) == 0 &&
-        mt_store_app_call_put(l->apps->options.store, l->id, r, &err) == 0)
+    if (app_notes_flush(l, &err) < 0)
+        return app_notes_lost(l, err);
+    if (mt_store_app_call_put(l->apps->options.store, l->id, r, &err) == 0)
         return APP_STEP_ON;
     if (mt_err_code(err) == MT_E_RUN_ENDED)
         return APP_STEP_ENDED;
@@ -441,7 +442,7 @@ app_step app_call_go_on(app_live *l)
     if (noted != 0) {
         (void)mt_json_unref(arguments);
         if (noted < 0)
-            return app_later(l, "cannot note what a run printed", err);
+            return app_notes_lost(l, err);
         return mt_vm_answer(l->vm, MT_STR("null"), &err) < 0
                    ? app_later(l, "cannot answer a call", err)
                    : APP_STEP_ON;

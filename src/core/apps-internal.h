@@ -43,6 +43,13 @@ typedef struct app_notes {
     unsigned since_settled; // handed over without waiting for the store
 } app_notes;
 
+// That the store refused notes, told by whatever thread wrote; its later ones are refused as well.
+typedef struct app_notes_refused {
+    pthread_mutex_t lock; // a leaf
+    mt_code code;         // MT_E_NONE: nothing was refused
+    char sentence[256];
+} app_notes_refused;
+
 typedef enum app_state { APP_PARKED, APP_QUEUED, APP_TURN } app_state;
 
 typedef struct app_live {
@@ -70,18 +77,19 @@ typedef struct app_live {
 
     // Its turn's.
     app_program *program;
-    mt_vm *vm;           // NULL: not loaded, or to be done again from the journal
-    bool calling;        // `call` is being made
-    mt_app_call call;    // its arguments are `arguments`
+    mt_vm *vm;        // NULL: not loaded, or to be done again from the journal
+    bool calling;     // `call` is being made
+    mt_app_call call; // its arguments are `arguments`
     mt_json *arguments;
     char digest[APP_DIGEST];
-    bool open;           // the journal has it, without an answer
-    bool waits_shown;    // the store was told what it waits for
-    int64_t calls;       // that were answered
+    bool open;        // the journal has it, without an answer
+    bool waits_shown; // the store was told what it waits for
+    int64_t calls;    // that were answered
     mt_app_call_list replay;
     size_t replay_at;
     bool replayed; // the journal has no more
     app_notes notes;
+    app_notes_refused refused;
 } app_live;
 
 struct mt_apps {
@@ -146,8 +154,12 @@ int app_inputs(const app_program *p, const mt_json *given, mt_json **ret, mt_err
 
 // 1: the built-in is one that only notes, and it was noted; 0: it is another; -1.
 int app_note(app_live *l, const mt_mtc_builtin *b, const mt_json *arguments, mt_err **err);
-// Hands all to the store.
+// Hands all to the store, which takes them in its time.
 int app_notes_flush(app_live *l, mt_err **err);
+// Waits for it. 0, or what was refused: then the run is to be done again, as a note is missing.
+int app_notes_settle(app_live *l, mt_err **err);
+// The same without waiting: what was refused up to now; that is forgotten.
+int app_notes_check(app_live *l, mt_err **err);
 void app_notes_done(app_notes *n);
 
 // ---- apps-calls.c ----
@@ -172,5 +184,7 @@ void app_turn(void *live); // on a worker
 app_step app_end(app_live *l, const mt_app_end *end);
 // Ends with Error and that reason and sentence.
 app_step app_end_error(app_live *l, const char *reason, const char *sentence);
+// What was printed or set was not taken.
+app_step app_notes_lost(app_live *l, const mt_err *err);
 // A fault of the platform: logged; the run goes on later.
 app_step app_later(app_live *l, const char *what, const mt_err *err);

@@ -102,8 +102,8 @@ static const struct {
     char level; // 0: an output
     const char *end;
 } NOTING[] = {
-    {"Print", 'o', ""},        {"PrintLine", 'o', "\n"}, {"LogInfo", 'i', "\n"},
-    {"LogWarning", 'w', "\n"}, {"LogError", 'e', "\n"},
+    {"Print", 'o', ""},      {"PrintLine", 'o', "\n"}, {"LogInfo", 'i', ""},
+    {"LogWarning", 'w', ""}, {"LogError", 'e', ""},
 };
 
 int app_note(app_live *l, const mt_mtc_builtin *b, const mt_json *arguments, mt_err **err)
@@ -129,20 +129,54 @@ int app_note(app_live *l, const mt_mtc_builtin *b, const mt_json *arguments, mt_
     return r < 0 ? -1 : 1;
 }
 
+// ---- the store ----
+
+// On whatever thread wrote.
+static void on_noted(int result, const mt_err *err, void *data)
+{
+    app_notes_refused *refused = data;
+
+    if (result >= 0 || mt_err_code(err) == MT_E_RUN_ENDED)
+        return;
+    (void)pthread_mutex_lock(&refused->lock);
+    if (refused->code == MT_E_NONE) { // later ones are refused for want of the first
+        refused->code = mt_err_code(err);
+        (void)snprintf(refused->sentence, sizeof(refused->sentence), "%s", mt_err_sentence(err));
+    }
+    (void)pthread_mutex_unlock(&refused->lock);
+}
+
+int app_notes_check(app_live *l, mt_err **err)
+{
+    char sentence[sizeof(l->refused.sentence)];
+    mt_code code;
+
+    (void)pthread_mutex_lock(&l->refused.lock);
+    code = l->refused.code;
+    l->refused.code = MT_E_NONE;
+    memcpy(sentence, l->refused.sentence, sizeof(sentence));
+    (void)pthread_mutex_unlock(&l->refused.lock);
+    return code == MT_E_NONE ? 0 : mt_fail(err, code, "%s", sentence);
+}
+
+int app_notes_settle(app_live *l, mt_err **err)
+{
+    if (l->notes.since_settled && mt_store_settle(l->apps->options.store, err) < 0)
+        return -1;
+    l->notes.since_settled = 0;
+    return app_notes_check(l, err);
+}
+
 int app_notes_flush(app_live *l, mt_err **err)
 {
-    mt_store *store = l->apps->options.store;
     app_notes *n = &l->notes;
 
     if (!n->line_count && !n->output_count)
         return 0;
-    if (mt_store_app_note(store, l->id, n->lines, n->line_count, n->outputs, n->output_count, NULL,
-                          NULL, err) < 0)
+    if (mt_store_app_note(l->apps->options.store, l->id, n->lines, n->line_count, n->outputs,
+                          n->output_count, on_noted, &l->refused, err) < 0)
         return -1;
     clear(n);
     // A program that prints for ever goes as fast as the store, and no faster.
-    if (++n->since_settled < SETTLE_AFTER)
-        return 0;
-    n->since_settled = 0;
-    return mt_store_settle(store, err);
+    return ++n->since_settled < SETTLE_AFTER ? 0 : app_notes_settle(l, err);
 }

@@ -176,17 +176,45 @@ void app_program_unref(mt_apps *apps, app_program *p)
 
 // ---- inputs ----
 
+// "question (string), times (int)".
+static void list_inputs(const app_program *p, mt_buf *ret)
+{
+    for (size_t i = 0; i < mt_mtc_input_count(p->program); i++) {
+        mt_mtc_input in = mt_mtc_input_at(p->program, i);
+
+        (void)mt_buf_addf(ret, "%s%.*s (%s)", i ? ", " : "", (int)in.name.len, in.name.data,
+                          mt_mtc_type_word(in.type));
+    }
+}
+
+// "inputs.times".
+enum { FIELD = MT_MTC_MAX_NAME + 16 };
+static const char *field_of(mt_str name, char ret[FIELD])
+{
+    (void)snprintf(ret, FIELD, "inputs.%.*s", (int)MT_MIN(name.len, (size_t)MT_MTC_MAX_NAME),
+                   name.data);
+    return ret;
+}
+
+static int is_missing(const app_program *p, mt_str name, mt_err **err)
+{
+    _cleanup_buf_ mt_buf names = MT_BUF_INIT(65536);
+    char field[FIELD];
+
+    list_inputs(p, &names);
+    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
+                         "the input '%.*s' of app '%s' is missing; it takes: %s", (int)name.len,
+                         name.data, p->app.name, mt_buf_str(&names));
+}
+
 static int no_input(const app_program *p, mt_str name, mt_err **err)
 {
     _cleanup_buf_ mt_buf names = MT_BUF_INIT(65536);
     size_t count = mt_mtc_input_count(p->program);
+    char field[FIELD];
 
-    for (size_t i = 0; i < count; i++) {
-        mt_mtc_input in = mt_mtc_input_at(p->program, i);
-
-        (void)mt_buf_addf(&names, "%s%.*s", i ? ", " : "", (int)in.name.len, in.name.data);
-    }
-    return mt_fail_field(err, MT_E_BAD_FIELD, "inputs",
+    list_inputs(p, &names);
+    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
                          count ? "app '%s' has no input '%.*s'; there are: %s"
                                : "app '%s' has no input '%.*s'; it takes none%s",
                          p->app.name, (int)MT_MIN(name.len, (size_t)80), name.data,
@@ -206,6 +234,8 @@ static size_t input_by_name(const app_program *p, mt_str name)
 
 static int check_names(const app_program *p, const mt_json *given, mt_err **err)
 {
+    char field[FIELD];
+
     for (size_t i = 0; i < mt_json_count(given); i++) {
         mt_str name = mt_json_name_at(given, i);
 
@@ -213,7 +243,7 @@ static int check_names(const app_program *p, const mt_json *given, mt_err **err)
             return no_input(p, name, err);
         for (size_t j = 0; j < i; j++)
             if (input_by_name(p, mt_json_name_at(given, j)) == input_by_name(p, name))
-                return mt_fail_field(err, MT_E_BAD_FIELD, "inputs",
+                return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
                                      "the input '%.*s' is given twice: capitals and small letters "
                                      "are one",
                                      (int)name.len, name.data);
@@ -240,9 +270,7 @@ int app_inputs(const app_program *p, const mt_json *given, mt_json **ret, mt_err
         const mt_json *value = value_of(p, given, i);
 
         if (!value)
-            return mt_fail_field(err, MT_E_BAD_FIELD, "inputs",
-                                 "the input '%.*s' (%s) of app '%s' is missing", (int)in.name.len,
-                                 in.name.data, mt_mtc_type_word(in.type), p->app.name);
+            return is_missing(p, in.name, err);
         (void)mt_json_set_str(inputs, in.name, mt_json_ref(value));
     }
     if (!mt_json_ok(inputs))
@@ -266,6 +294,38 @@ static int as_text(const mt_json *value, mt_buf *text, mt_str *ret)
     return 0;
 }
 
+static bool may_be(mt_mtc_type type, mt_json_kind kind)
+{
+    bool json = type == MT_MTC_JSON_OBJECT || type == MT_MTC_JSON_ARRAY;
+
+    return kind != MT_JSON_NULL && (json || (kind != MT_JSON_OBJECT && kind != MT_JSON_ARRAY));
+}
+
+static int give_input(mt_vm *vm, size_t i, mt_mtc_input in, const mt_json *value, mt_err **err)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_VM_STRING);
+    _cleanup_err_ mt_err *why = NULL;
+    char field[FIELD];
+    mt_str as;
+
+    if (!may_be(in.type, mt_json_kind_of(value)))
+        return mt_fail_field(err, MT_E_BAD_FIELD, field_of(in.name, field),
+                             "the input '%.*s' is of type %s and cannot be %s", (int)in.name.len,
+                             in.name.data, mt_mtc_type_word(in.type),
+                             mt_json_kind_name(mt_json_kind_of(value)));
+    if (as_text(value, &text, &as) < 0)
+        return mt_fail_oom(err);
+    if (mt_vm_input(vm, i, as, &why) == 0)
+        return 0;
+    if (mt_err_code(why) != MT_E_BAD_FIELD) {
+        mt_err_move(err, MT_TAKE_PTR(why));
+        return -1;
+    }
+    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(in.name, field),
+                         "the input %s (its type is %s)", mt_err_sentence(why),
+                         mt_mtc_type_word(in.type));
+}
+
 int app_machine(const app_live *l, const mt_json *inputs, mt_vm **ret, mt_err **err)
 {
     const mt_vm_options options = {
@@ -276,13 +336,9 @@ int app_machine(const app_live *l, const mt_json *inputs, mt_vm **ret, mt_err **
     if (!vm)
         return mt_fail_oom(err);
     for (size_t i = 0; i < mt_mtc_input_count(program); i++) {
-        const mt_json *value = mt_json_get_str(inputs, mt_mtc_input_at(program, i).name);
-        _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_VM_STRING);
-        mt_str as;
+        mt_mtc_input in = mt_mtc_input_at(program, i);
 
-        if (as_text(value, &text, &as) < 0)
-            return mt_fail_oom(err);
-        if (mt_vm_input(vm, i, as, err) < 0)
+        if (give_input(vm, i, in, mt_json_get_str(inputs, in.name), err) < 0)
             return -1;
     }
     *ret = MT_TAKE_PTR(vm);

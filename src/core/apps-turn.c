@@ -60,6 +60,21 @@ static app_step load(app_live *l)
     return APP_STEP_ON;
 }
 
+// The store did not take what was printed or set: a limit of the run, or a fault that may pass;
+// then the run is done again, and notes the same.
+app_step app_notes_lost(app_live *l, const mt_err *err)
+{
+    mt_code code = mt_err_code(err);
+    const mt_app_end end = {
+        .status = "Error", .end_reason = "callLimit", .failure_details = mt_err_sentence(err)};
+
+    app_call_done(l);
+    unload(l);
+    if (code != MT_E_CAPACITY_EXCEEDED && code != MT_E_TOO_LARGE)
+        return app_later(l, "cannot note what a run printed or set", err);
+    return app_end(l, &end);
+}
+
 // ---- ends ----
 
 // What it started and still lives is stopped, as nobody waits for it any more.
@@ -85,8 +100,9 @@ app_step app_end(app_live *l, const mt_app_end *end)
 {
     _cleanup_err_ mt_err *err = NULL;
 
-    if (app_notes_flush(l, &err) < 0 ||
-        (strcmp(end->status, "Finished") != 0 && stop_children(l, &err) < 0) ||
+    if (app_notes_flush(l, &err) < 0 || app_notes_settle(l, &err) < 0)
+        return app_notes_lost(l, err);
+    if ((strcmp(end->status, "Finished") != 0 && stop_children(l, &err) < 0) ||
         mt_store_app_run_end(l->apps->options.store, l->id, end, &err) < 0)
         return app_later(l, "cannot write how an app run ended", err);
     return APP_STEP_ENDED;
@@ -195,10 +211,13 @@ static app_step run_machine(app_live *l)
 
 static app_step one_step(app_live *l)
 {
+    _cleanup_err_ mt_err *err = NULL;
     app_step step = look_outside(l);
 
     if (step != APP_STEP_ON)
         return step;
+    if (app_notes_check(l, &err) < 0)
+        return app_notes_lost(l, err);
     if (l->calling)
         return app_call_go_on(l);
     if (!l->vm)
@@ -247,7 +266,11 @@ void app_turn(void *live)
     }
     // What it printed is seen at once, whatever it does next.
     if (app_notes_flush(l, &err) < 0)
-        step = app_later(l, "cannot note what a run printed", err);
+        step = app_notes_lost(l, err);
+    if (step == APP_STEP_ENDED) {
+        leave(l);
+        return;
+    }
     (void)pthread_mutex_lock(&apps->lock);
     l->state = APP_PARKED;
     if (step == APP_STEP_ON || l->poked)

@@ -132,6 +132,7 @@ void app_live_free(app_live *l)
     mt_app_call_list_done(&l->replay);
     mt_vm_free(l->vm);
     app_program_unref(l->apps, l->program);
+    (void)pthread_mutex_destroy(&l->refused.lock);
     free(l->inputs);
     free(l);
 }
@@ -169,6 +170,7 @@ static app_live *live_new(mt_apps *apps, const char *id)
         return NULL;
     l->apps = apps;
     l->heap_at = SIZE_MAX;
+    (void)pthread_mutex_init(&l->refused.lock, NULL);
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     return l;
 }
@@ -399,6 +401,7 @@ void mt_apps_stop(mt_apps *apps)
     app_clock_stop(apps); // from now on nobody is queued
     mt_pool_free(apps->pool);
     apps->pool = NULL;
+    (void)mt_store_settle(apps->options.store, NULL); // what was noted tells its run
 }
 
 void mt_apps_free(mt_apps *apps)

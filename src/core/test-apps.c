@@ -249,8 +249,10 @@ static void check_refused(const char *inputs, const char *sentence)
 
 static void test_inputs_are_checked(void)
 {
-    check_refused("{\"first\":1}", "'name' (string) of app 'sum' is missing");
-    check_refused("{\"first\":1,\"name\":\"a\",\"nmae\":\"b\"}", "there are: first, name");
+    check_refused("{\"first\":1}",
+                  "'name' of app 'sum' is missing; it takes: first (int), name (string)");
+    check_refused("{\"first\":1,\"name\":\"a\",\"nmae\":\"b\"}",
+                  "there are: first (int), name (string)");
     check_refused("{\"first\":1,\"name\":\"a\",\"Name\":\"b\"}", "given twice");
     check_refused("{\"first\":\"x\",\"name\":\"a\"}", "first");
 }

@@ -123,10 +123,10 @@ static bool has_ended(const mt_app_run *run)
     return run->end_reason[0] != '\0';
 }
 
-// The run, once it has ended or the time is over.
+// The run, once it has ended or the time is over. Looked at often; all of it is read to be told.
 static int reply_when(mt_request *req, mt_reply *reply, const char *id, int status, mt_err **err)
 {
-    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    _cleanup_(mt_app_run_done) mt_app_run run = {0}, whole = {0};
     bool with_console;
 
     if (mt_query_bool(req, "console", &with_console, err) < 0 ||
@@ -134,7 +134,9 @@ static int reply_when(mt_request *req, mt_reply *reply, const char *id, int stat
         return -1;
     if (!has_ended(&run) && !req->waited_out)
         return mt_reply_not_yet(reply, mt_arena_strdup(req->arena, run.id));
-    return reply_run(req, reply, status, &run, with_console, err);
+    if (mt_store_app_run_get(req->api->store, &req->user, run.id, &whole, err) < 0)
+        return -1;
+    return reply_run(req, reply, status, &whole, with_console, err);
 }
 
 static int get_run(mt_request *req, mt_reply *reply, mt_err **err)
@@ -349,14 +351,15 @@ static int need_no_members(const mt_request *req, mt_err **err)
 
 static int rerun(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    _cleanup_(mt_app_run_done) mt_app_run seen = {0}, run = {0};
     _cleanup_(start_done) start s = {0};
 
     if (req->started)
         return reply_when(req, reply, req->started, req->started_status, err);
     if (need_no_members(req, err) < 0 ||
-        access_app_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &run,
+        access_app_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &seen,
                        err) < 0 ||
+        mt_store_app_run_get(req->api->store, &req->user, seen.id, &run, err) < 0 ||
         find_app(req, &s, run.namespace_name, run.app, run.version, err) < 0 ||
         mt_json_parse(run.inputs, strlen(run.inputs), NULL, &s.old_inputs, err) < 0)
         return -1;

@@ -677,6 +677,9 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
         j->req.range = NULL;
     if (key && (!*key || strlen(key) > 255))
         return mt_fail(err, MT_E_BAD_REQUEST, "Idempotency-Key must have 1 to 255 characters");
+    if (key && mt_starts_with(key, "app-run ") && j->door.kind != MT_DOOR_APP)
+        return mt_fail(err, MT_E_BAD_REQUEST,
+                       "an Idempotency-Key that begins with 'app-run ' is for programs of apps");
     j->req.idempotency_key = key;
     return 0;
 }

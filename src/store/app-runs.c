@@ -117,19 +117,29 @@ static int load_outputs(db *d, mt_app_run *r, mt_err **err)
 }
 
 // 0 found, 1 none, < 0.
-static int run_load(db *d, const mt_user *as, const char *id, mt_app_run *ret, mt_err **err)
+static int row_load(db *d, db_id which, const mt_user *as, const char *id, mt_app_run *ret,
+                    mt_err **err)
 {
-    _cleanup_(mt_app_run_done) mt_app_run found = {0};
     _cleanup_stmt_ db_stmt *st = NULL;
     int64_t number;
     int r;
 
-    if (db_start(d, APP_RUN_BY_ID, &st, err, T(as_id(as)), I(as_all(as)), T(id)) < 0)
+    if (db_start_id(d, which, &st, err, T(as_id(as)), I(as_all(as)), T(id)) < 0)
         return -1;
     r = db_step(d, st, err);
     if (r <= 0)
         return r < 0 ? r : 1;
-    if (run_row(st, &found, &number, err) < 0 || load_outputs(d, &found, err) < 0)
+    return run_row(st, ret, &number, err);
+}
+
+static int run_load(db *d, const mt_user *as, const char *id, mt_app_run *ret, mt_err **err)
+{
+    _cleanup_(mt_app_run_done) mt_app_run found = {0};
+    int r = row_load(d, DB_APP_RUN_BY_ID, as, id, &found, err);
+
+    if (r != 0)
+        return r;
+    if (load_outputs(d, &found, err) < 0)
         return -1;
     *ret = found;
     found = (mt_app_run){0};
@@ -145,6 +155,18 @@ int mt_store_app_run_get(mt_store *s, const mt_user *as, const char *id, mt_app_
     if (reader_get(s, &r, err) < 0 || reader_snapshot(r, err) < 0)
         return -1;
     rc = run_load(r->db, as, id, ret, err);
+    return rc > 0 ? no_app_run(id, err) : rc;
+}
+
+int mt_store_app_run_look(mt_store *s, const mt_user *as, const char *id, mt_app_run *ret,
+                          mt_err **err)
+{
+    _cleanup_reader_ reader *r = NULL;
+    int rc;
+
+    if (reader_get(s, &r, err) < 0)
+        return -1;
+    rc = row_load(r->db, DB_APP_RUN_LOOK, as, id, ret, err);
     return rc > 0 ? no_app_run(id, err) : rc;
 }
 

@@ -693,6 +693,9 @@ int mt_store_app_run_by_idempotency(mt_store *s, const mt_user *by, const char *
                                     const char *request_digest, mt_app_run *ret, mt_err **err);
 int mt_store_app_run_get(mt_store *s, const mt_user *as, const char *id, mt_app_run *ret,
                          mt_err **err);
+// The same as lists have it, without what may be large: for who looks often.
+int mt_store_app_run_look(mt_store *s, const mt_user *as, const char *id, mt_app_run *ret,
+                          mt_err **err);
 
 typedef struct mt_app_run_filter {
     const char *namespace_id, *app, *status, *started_by_id, *id_ending,

@@ -484,7 +484,7 @@ static void test_many_bytes(void)
     print_many(run, 5, 1, 'o', MT_STR("x\n"));
     check_kept(run, 2, 5, 5, 4);
     // Of one that is over all of it alone the end is kept, and no half of a character.
-    memcpy(huge + 98, "\xe2\x82\xac", 3);
+    memcpy(huge + 98, (const char[]){'\xe2', '\x82', '\xac'}, 3);
     huge[MT_STORE_APP_CONSOLE + 99] = '\n';
     print_many(run, 6, 1, 'o', mt_str_of(huge));
     check_kept(run, 6, 6, 6, 1);

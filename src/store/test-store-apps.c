@@ -164,6 +164,12 @@ static void test_create(void)
     CHECK_OK(mt_store_app_run_get(store, &carl, id, &got, &err));
     CHECK_INT(got.relation, MT_RELATION_NONE);
     mt_app_run_done(&got);
+    CHECK_OK(mt_store_app_run_look(store, &anna, id, &got, &err));
+    CHECK_INT(got.relation, MT_RELATION_OWNER);
+    CHECK_STR(got.app, "analyst");
+    CHECK(!got.inputs && !got.outputs && !got.return_value && got.failure_stack);
+    mt_app_run_done(&got);
+    CHECK_CODE(mt_store_app_run_look(store, &anna, "nothing", &got, &err), NOT_FOUND);
     CHECK_CODE(mt_store_app_run_get(store, &anna, "nothing", &got, &err), NOT_FOUND);
     CHECK_CODE(create(&n, &err), ALREADY_EXISTS);
     n.id = "x";
@@ -570,7 +576,8 @@ static void test_long_details(void)
     mt_app_run r = {0};
 
     memset(text, 'x', sizeof(text) - 1);
-    memcpy(text + MT_STORE_APP_DETAILS - 1, "\xe2\x82\xac", 3); // lies across the cut
+    memcpy(text + MT_STORE_APP_DETAILS - 1, (const char[]){'\xe2', '\x82', '\xac'},
+           3); // lies across the cut
     start(&anna, "a", id);
     CHECK_OK(mt_store_app_run_end(store, id, &how, &err));
     CHECK_OK(mt_store_app_run_get(store, NULL, id, &r, &err));
