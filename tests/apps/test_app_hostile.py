@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that want everything: each ends alone, or waits for its turn, while others are served as ever."""
+import contextlib
+import os
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,10 +12,10 @@ import pytest
 
 from programs import SLEEPER
 
-RATIO = 20  # by which requests of others may become slower
+RATIO = 10  # by which requests of others may become slower than beside busy programs of the machine
 SLEEPERS = 500
-SPACING_MS = 20
-WORKERS = 3
+SPACING_MS = 10
+WORKERS = 4
 
 HERE = Path(__file__).parent
 # Programs that end by themselves; the first line is "// endReason failureCode: what it does".
@@ -20,36 +24,45 @@ ENDLESS = {p.stem: p.read_text(encoding="utf-8") for p in sorted((HERE / "endles
 
 
 class Neighbour:
-    """Another user, who does small things; how long each of them takes is kept."""
+    """Another user, who asks for small things."""
 
-    def __init__(self, apps, person):
-        self.apps, self.person, self.took = apps, person(), []
+    def __init__(self, api):
+        key = api.call("POST", "/v1/users", {"name": f"neighbour-{os.getpid()}"}, 201)["key"]
+        self.api, self.headers = api, {"Authorization": f"Bearer {key}"}
+        self.usual = self.median()
+        with busy_processes():
+            self.usual = max(self.usual, self.median())
 
-    def once(self):
-        began = time.monotonic()
-        self.person.call("GET", f"/v1/namespaces/{self.apps.ns}")
-        self.person.call("GET", f"/v1/app-runs?namespace={self.apps.ns}&limit=1")
-        self.took.append(time.monotonic() - began)
-
-    def median_of(self, times):
-        self.took = []
-        for _ in range(times):
-            self.once()
-        return statistics.median(self.took)
+    def median(self):
+        took = []
+        for _ in range(60):
+            began = time.monotonic()
+            self.api.call("GET", "/v1/namespaces", headers=self.headers)
+            self.api.call("GET", "/v1/app-runs?limit=1", headers=self.headers)
+            took.append(time.monotonic() - began)
+        return statistics.median(took)
 
 
-@pytest.fixture()
-def neighbour(apps, person):
-    """Says at the end whether what the test did was felt by another user."""
-    one = Neighbour(apps, person)
-    one.median_of(20)
-    one.before = one.median_of(100)
-    return one
+@contextlib.contextmanager
+def busy_processes():
+    """As many as there are processors: what is slower beside them is so for the machine's sake."""
+    busy = [subprocess.Popen(["nice", "-n", "5", sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def neighbour(api):
+    return Neighbour(api)
 
 
 def stay_quick(neighbour):
-    now = neighbour.median_of(100)
-    assert now < RATIO * neighbour.before, f"{now * 1000:.1f} ms, {neighbour.before * 1000:.1f} before"
+    now = neighbour.median()
+    assert now < RATIO * neighbour.usual, f"{now * 1000:.1f} ms, {neighbour.usual * 1000:.1f} beside other programs"
 
 
 GOOD = """string main(int n) {
@@ -127,31 +140,44 @@ def test_outputs_without_end(apps):
     many, same = apps.start("many"), apps.run("same")
     assert same["outputs"] == {"o": 19999}
     ended = apps.end(many)
-    assert ended["status"] == "Error" and ended["failureDetails"] and len(ended["outputs"]) <= 1000, ended["failureDetails"]
+    assert ended["status"] == "Error" and ended["failureDetails"] and len(ended["outputs"]) <= 1000
 
 
-def test_apps_that_start_themselves(apps, neighbour):
-    """A chain ends where it is too deep, a fan where it is too wide; what a failed one has started is stopped."""
-    apps.deploy(chain='guid main() {\n\treturn(AppStart("chain", JsonObjectCreate(), ""));\n}\n',
-                waits='string main() {\n\tjsonObject run = AppAwait(AppStart("waits", JsonObjectCreate(), ""));\n'
-                      '\treturn(JsonObjectGet(run, "status"));\n}\n',
-                sleeper=SLEEPER,
-                fan='void main() {\n\twhile (true) {\n\t\tPrintLine("" + AppStart("sleeper", JsonObjectCreate(), ""));\n\t}\n}\n')
-    chain, waits, fan = apps.start("chain"), apps.start("waits"), apps.start("fan")
-    stay_quick(neighbour)
-    assert apps.end(chain)["status"] == "Finished"
-    assert apps.end(waits)["returnValue"] == "Finished"
-    ended = apps.end(fan)
-    assert (ended["failureCode"], len(ended["consoleOutputs"])) == ("capacityExceeded", 64), ended["failureDetails"]
-    deadline = time.monotonic() + 60
-    while apps.list("&status=Running"):
-        assert time.monotonic() < deadline, "what they started is stopped"
+def wait_for(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
-    for name in ("chain", "waits"):
-        runs = apps.call("GET", f"/v1/app-runs?namespace={apps.ns}&app={name}&limit=100")["items"]
-        assert len(runs) == 16 and {r["failureCode"] for r in runs} == {None, "tooDeep"}, runs
-    sleepers = apps.call("GET", f"/v1/app-runs?namespace={apps.ns}&app=sleeper&limit=100")["items"]
-    assert {r["endReason"] for r in sleepers} == {"parentEnded"} and len(sleepers) == 64
+
+
+def runs_of(apps, name):
+    return apps.call("GET", f"/v1/app-runs?namespace={apps.ns}&app={name}&limit=100")["items"]
+
+
+@pytest.mark.parametrize("program", [
+    'guid main() {\n\treturn(AppStart("chain", JsonObjectCreate(), ""));\n}\n',
+    'string main() {\n\tjsonObject run = AppAwait(AppStart("chain", JsonObjectCreate(), ""));\n'
+    '\treturn(JsonObjectGet(run, "status"));\n}\n'], ids=["goes on", "waits"])
+def test_a_chain_of_apps_that_start_themselves_ends(apps, neighbour, program):
+    apps.deploy(chain=program)
+    assert apps.end(apps.start("chain"))["status"] == "Finished"
+    stay_quick(neighbour)
+    wait_for(lambda: all(r["endReason"] for r in runs_of(apps, "chain")), "the chain ends")
+    runs = runs_of(apps, "chain")
+    assert len(runs) == 16 and [r["failureCode"] for r in runs if r["status"] == "Error"] == ["tooDeep"], runs
+
+
+def test_an_app_that_starts_others_for_ever(apps, neighbour):
+    """It waits when too many of them live, and says so; with it they are all stopped."""
+    apps.deploy(sleeper=SLEEPER, fan='void main() {\n\twhile (true) {\n'
+                                     '\t\tPrintLine("" + AppStart("sleeper", JsonObjectCreate(), ""));\n\t}\n}\n')
+    fan = apps.start("fan")
+    wait_for(lambda: apps.call("GET", f"/v1/app-runs/{fan['id']}")["waitingFor"], "there is no room for more")
+    stay_quick(neighbour)
+    assert len(runs_of(apps, "sleeper")) == 64
+    assert apps.cancel(fan)["endReason"] == "cancelled"
+    wait_for(lambda: all(r["endReason"] for r in runs_of(apps, "sleeper")), "what it has started is stopped")
+    assert {r["endReason"] for r in runs_of(apps, "sleeper")} == {"parentEnded"} and len(runs_of(apps, "sleeper")) == 64
 
 
 def test_many_sleepers_wake_in_order(apps, neighbour):
@@ -166,10 +192,9 @@ int main(int until) {
 }
 """)
     began = time.monotonic()
-    for _ in range(20):
-        apps.end(apps.start("sleeper", {"until": 0}))
-    each = (time.monotonic() - began) / 20
-    first = int((time.time() + 2 * each * SLEEPERS + 2) * 1000)
+    some = [apps.start("sleeper", {"until": 0}) for _ in range(20)]
+    each = (time.monotonic() - began) / len(some)
+    first = int((time.time() + 2 * each * SLEEPERS + 1) * 1000)
     moments = [first + n * SPACING_MS for n in range(SLEEPERS)]
     runs = [apps.start("sleeper", {"until": moment}) for moment in moments]
     assert time.time() * 1000 < first, "all were started before the first is to wake"
