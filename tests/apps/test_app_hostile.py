@@ -149,7 +149,7 @@ def test_apps_that_start_themselves(apps, neighbour):
         time.sleep(0.05)
     for name in ("chain", "waits"):
         runs = apps.call("GET", f"/v1/app-runs?namespace={apps.ns}&app={name}&limit=100")["items"]
-        assert len(runs) == 16 and {r["failureCode"] for r in runs} == {None, "tooDeep"}, runs
+        assert len(runs) == 17 and {r["failureCode"] for r in runs} == {None, "tooDeep"}, runs
     sleepers = apps.call("GET", f"/v1/app-runs?namespace={apps.ns}&app=sleeper&limit=100")["items"]
     assert {r["endReason"] for r in sleepers} == {"parentEnded"} and len(sleepers) == 64
 
