@@ -4,7 +4,8 @@
 // small turns, and comes to the same.
 #include "json/json.h"
 #include "mtc/testcode.h"
-#include "mtc/vm.h"
+#include "mtc/vm-internal.h"
+#include "json/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,8 +73,11 @@ static void run(const mt_mtc_program *p, uint64_t slice, unsigned turns, mt_buf 
             answer(vm, calls++);
         state = mt_vm_run(vm, slice);
     }
-    if (vm)
-        say_end(vm, state, out);
+    if (!vm)
+        return;
+    say_end(vm, state, out);
+    vm_empty(vm);
+    require(vm->heap.used == 0);
     (void)mt_vm_free(vm);
 }
 
