@@ -54,6 +54,7 @@ bench: build
 	@for bench in start exec many files; do \
 	    echo "== bench/$$bench"; tools/with-server --image slim $(PYTHON) bench/$$bench || exit 1; echo; \
 	done
+	@echo '== bench/vm'; $(PYTHON) bench/vm
 
 test-guest: build
 	@tools/setup guest

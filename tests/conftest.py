@@ -164,6 +164,13 @@ def api(server):
 
 
 @pytest.fixture()
+def own():
+    """A server of the test's own, to be killed."""
+    with mtserver.Server(image="slim") as running:
+        yield Api(running)
+
+
+@pytest.fixture()
 def ns(api):
     return api.namespace()
 

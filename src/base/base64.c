@@ -5,9 +5,13 @@ static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 static int digit_of(char c)
 {
-    const char *found = c ? strchr(DIGITS, c) : NULL;
-
-    return found ? (int)(found - DIGITS) : -1;
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
 bool mt_base64_decode(mt_str text, char *out, size_t *ret_len)

@@ -55,6 +55,11 @@ const char *mt_end_reason_word(mt_end_reason r);
 bool mt_run_status_parse(mt_str word, mt_run_status *ret);
 bool mt_end_reason_parse(mt_str word, mt_end_reason *ret);
 
+// What somebody who asks for a run's end is called when it is an app run, which has ended, that
+// started it; before its id. No user has such a name.
+#define MT_BY_APP_RUN "app run "
+mt_end_reason mt_stop_reason(mt_str by); // TERMINATED or PARENT_ENDED
+
 enum { // limits that a run or command met, as bits
     MT_LIMIT_MEMORY = 1u << 0,
     MT_LIMIT_PIDS = 1u << 1,

@@ -31,6 +31,14 @@ const char *mt_end_reason_word(mt_end_reason r)
     return (unsigned)r < MT_ARRAY_SIZE(end_words) ? end_words[r] : "?";
 }
 
+mt_end_reason mt_stop_reason(mt_str by)
+{
+    size_t len = sizeof(MT_BY_APP_RUN) - 1;
+
+    return by.len > len && memcmp(by.data, MT_BY_APP_RUN, len) == 0 ? MT_END_PARENT_ENDED
+                                                                    : MT_END_TERMINATED;
+}
+
 const char *mt_command_status_word(mt_command_status s)
 {
     return (unsigned)s < MT_ARRAY_SIZE(command_words) ? command_words[s] : "?";

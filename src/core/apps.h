@@ -7,7 +7,6 @@
 // Functions here may be called from any thread, but not from `perform`.
 #pragma once
 
-#include "base/loop.h"
 #include "mtc/mtc.h"
 #include "store/store.h"
 #include "json/json.h"
@@ -32,7 +31,7 @@ typedef struct mt_app_call {
     int64_t number;      // of the run's calls, from 1
     const mt_mtc_builtin *builtin;
     const mt_json *arguments; // list
-    int64_t begun_us;         // when it was first made
+    int64_t begun_us;         // when it was first made by this server
     unsigned tries;           // before this one
     // The answer.
     mt_buf result; // JSON
@@ -41,19 +40,20 @@ typedef struct mt_app_call {
     const mt_json *topics; // list of ids; lives as long as arguments, or is own_topics
     mt_json *own_topics;   // freed by the caller
     int64_t again_ms;
-    int64_t until; // of MT_APP_WAIT: the moment after which it is to be asked again, 0 none
+    int64_t until; // of MT_APP_WAIT: the moment after which it is to be asked again, 0 none; kept
+                   // when the call is made again, by another server as well
     char waiting_for[128];
 } mt_app_call;
 
 typedef struct mt_apps_options {
-    mt_loop *loop; // for clocks
     mt_store *store;
-    size_t workers;   // 0: 3
+    size_t workers;   // 0: 4
     int64_t max_live; // app runs of the whole server, 0: 20,000
     // Makes a call; on a worker, may block for a short while.
     mt_app_outcome (*perform)(mt_app_call *call, void *data);
-    // Stops a capsule run that an app run has left behind (parentEnded).
-    void (*stop_capsule_run)(const char *id, const char *app_run_id, void *data);
+    // Stops a capsule run that an app run leaves behind (parentEnded). 0 when it is asked for, or
+    // not needed any more.
+    int (*stop_capsule_run)(const char *id, const char *app_run_id, void *data, mt_err **err);
     void *data;
 } mt_apps_options;
 
@@ -61,7 +61,9 @@ int mt_apps_new(const mt_apps_options *options, mt_apps **ret, mt_err **err);
 // Takes up every run that the store says has not ended. Fails when one of them speaks a version of
 // the language that this server does not: the sentence names it. Once, before requests are served.
 int mt_apps_adopt(mt_apps *apps, mt_err **err);
-void mt_apps_free(mt_apps *apps); // accepts NULL; runs go on with the next server
+// No run gets a turn any more; those that have one come to its end. Accepts NULL.
+void mt_apps_stop(mt_apps *apps);
+void mt_apps_free(mt_apps *apps); // stops; accepts NULL; runs go on with the next server
 
 typedef struct mt_app_start {
     const mt_namespace *ns;
@@ -77,8 +79,8 @@ typedef struct mt_app_start {
 // wrong type.
 int mt_apps_start(mt_apps *apps, const mt_app_start *start, mt_app_run *ret, mt_err **err);
 // What an app takes, as JSON: a list of {"name","type"}; and the type of what it returns.
-int mt_apps_describe(mt_apps *apps, const mt_resource *app, mt_buf *inputs, const char **ret_type,
-                     mt_err **err);
+int mt_apps_describe(mt_apps *apps, const char *namespace_id, const mt_resource *app,
+                     mt_buf *inputs, const char **ret_type, mt_err **err);
 // Asks for the end of a run. What comes of it is told by the run.
 int mt_apps_cancel(mt_apps *apps, const char *id, const char *by, mt_err **err);
 // Something happened to what has that id (a run of any kind, or a command). Any thread; short.

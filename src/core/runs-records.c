@@ -101,15 +101,20 @@ static void apply(live *l, uint64_t seq, mt_run_change *change)
     mt_timer_in_ms(l->timer, APPLY_RETRY_MS);
 }
 
+static bool is_stop(mt_end_reason reason)
+{
+    return reason == MT_END_TERMINATED || reason == MT_END_PARENT_ENDED;
+}
+
 // The end of a run that no journal tells: it never became a machine, or its journal is lost.
 void runs_end_here(live *l, mt_end_reason reason, const char *sentence)
 {
     mt_run_change change = {
         .ended = true,
-        .status = reason == MT_END_TERMINATED ? "Finished" : "Error",
+        .status = is_stop(reason) ? "Finished" : "Error",
         .end_reason = mt_end_reason_word(reason),
         .failure_details = sentence,
-        .terminated_by = reason == MT_END_TERMINATED ? l->by : NULL,
+        .terminated_by = is_stop(reason) ? l->by : NULL,
     };
 
     if (!l->ending)
@@ -121,7 +126,7 @@ void runs_end_stopped(live *l)
     char sentence[MT_STORE_BY + 16];
 
     (void)snprintf(sentence, sizeof(sentence), "stopped by %s", l->by);
-    runs_end_here(l, MT_END_TERMINATED, sentence);
+    runs_end_here(l, mt_stop_reason(mt_str_of(l->by)), sentence);
 }
 
 static char *dup_clean(mt_str s)

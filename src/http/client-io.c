@@ -129,6 +129,18 @@ static int connect_unix(mt_http_wire_ *w, const char *path, int64_t until_ns, mt
     return r < 0 ? unreachable(r, path, err) : 0;
 }
 
+static int connect_by_caller(mt_http_wire_ *w, const mt_http_client_options *o, mt_err **err)
+{
+    int fd = o->connect(o->connect_data, err);
+
+    if (fd < 0)
+        return -1;
+    w->fd = fd;
+    return mt_set_nonblock(fd, true) < 0
+               ? mt_fail(err, MT_E_UNREACHABLE, "the socket cannot be used")
+               : 0;
+}
+
 int mt_http_wire_connect_(mt_http_wire_ *w, const mt_http_client_options *o, mt_err **err)
 {
     int64_t until = MT_MIN(mt_boottime_ns() + o->connect_timeout_ms * 1000000, w->total_ns);
@@ -136,6 +148,8 @@ int mt_http_wire_connect_(mt_http_wire_ *w, const mt_http_client_options *o, mt_
     int count, r = -EADDRNOTAVAIL;
     char what[300];
 
+    if (o->connect)
+        return connect_by_caller(w, o, err);
     if (o->unix_path)
         return connect_unix(w, o->unix_path, until, err);
     count = mt_http_resolve_(o->host, o->port, at, MAX_ADDRESSES, err);

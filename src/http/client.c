@@ -53,7 +53,7 @@ mt_http_client *mt_http_client_new(const mt_http_client_options *options, mt_err
 {
     _cleanup_http_client_ mt_http_client *c = calloc(1, sizeof(*c));
 
-    if (!options->unix_path == !options->host) {
+    if (!!options->unix_path + !!options->host + !!options->connect != 1) {
         (void)mt_fail(err, MT_E_BAD_REQUEST, "give either a socket path or a host");
         return NULL;
     }
@@ -71,7 +71,7 @@ mt_http_client *mt_http_client_new(const mt_http_client_options *options, mt_err
     c->o.host = c->host = options->host ? strdup(options->host) : NULL;
     if (options->host_header)
         c->host_header = strdup(options->host_header);
-    else if (options->unix_path)
+    else if (!options->host)
         c->host_header = strdup("localhost");
     else
         c->host_header = mt_asprintf(strchr(options->host, ':') ? "[%s]:%u" : "%s:%u",

@@ -20,6 +20,8 @@ typedef struct mt_http_client_options {
     const char *unix_path; // either this
     const char *host;      // or these: a name or numeric address (IPv6 without brackets)
     uint16_t port;
+    int (*connect)(void *data, mt_err **err); // or this: gives a connected stream socket, or -1
+    void *connect_data;
     const char *host_header;    // NULL: "localhost" over a Unix socket, host[:port] over TCP
     int64_t connect_timeout_ms; // 0: 10 s
     int64_t idle_timeout_ms;    // 0: 90 s in which nothing moves in either direction

@@ -12,6 +12,7 @@ struct mt_json {
     bool constant; // null, true and false: static, not counted
     bool held;     // is in a parent, so nothing may be added to it any more (atomic)
     bool failed;   // a container that lacks something
+    bool nul;      // a string with a NUL, or a container that such a one was put into
 };
 
 // A string's bytes or a number's source text.
@@ -32,6 +33,8 @@ typedef struct json_box {
     mt_json head;
     unsigned height; // of what is in it, itself included
     uint32_t index_mask;
+    size_t tallest; // how many containers in it give it its height
+    size_t weight;  // of what is in it
     uint32_t *index;
     size_t count, cap;
     union {
@@ -54,11 +57,38 @@ static inline json_text *json_text_of(const mt_json *v)
     return (json_text *)v;
 }
 
+static inline bool json_same(mt_str a, mt_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+// Weights: what malloc() takes for such a thing, room to grow and an object's index included.
+enum {
+    JSON_TEXT_WEIGHT = sizeof(json_text) + 16,
+    JSON_BOX_WEIGHT = sizeof(json_box) + 32,
+    JSON_ITEM_WEIGHT = 2 * sizeof(mt_json *),
+    JSON_MEMBER_WEIGHT = 2 * sizeof(json_member) + 16,
+};
+
+// SIZE_MAX is too much to be told, and stays so.
+static inline size_t json_weight_add(size_t a, size_t b)
+{
+    size_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
+}
+
 json_text *json_text_new(mt_json_kind kind, size_t len); // bytes to be filled in
 mt_json *json_box_new(mt_json_kind kind);
+mt_json *json_box_copy(const json_box *from); // shares the children
 // Adds without looking for the same name, at the end. The references are taken only on success.
 int json_box_push(json_box *box, mt_json *name, mt_json *value);
+void json_box_replace(json_box *box, size_t i, mt_json *value); // takes the reference
+void json_box_remove(json_box *box, size_t i);
 size_t json_box_find(const json_box *box, mt_str name); // position, or SIZE_MAX
+mt_str json_box_name(const json_box *box, size_t i);
+// Makes parent as high as child, which it holds, wants it.
+void json_box_rise(json_box *parent, const mt_json *child);
 
 bool json_number_valid(mt_str s);
 bool json_number_equal(mt_str a, mt_str b);

@@ -5,9 +5,10 @@
 // their place. No I/O.
 //
 // Values are immutable and reference counted (atomically: they may be shared between threads).
-// Only a value that was just made by mt_json_new_*() or mt_json_copy(), has one reference and was
-// not yet put into another may be added to; this is asserted. Every accessor accepts NULL, which
-// stands for "absent"; pointers that accessors return are borrowed from the value asked.
+// Only a value that was just made by mt_json_new_*(), mt_json_copy() or mt_json_own(), has one
+// reference and was not yet put into another may be changed; this is asserted. Every accessor
+// accepts NULL, which stands for "absent"; pointers that accessors return are borrowed from the
+// value asked.
 //
 // Nothing here recurses: nesting is at most MT_JSON_DEPTH_MAX everywhere, also when building.
 #pragma once
@@ -37,6 +38,7 @@ typedef struct mt_json_limits {
     size_t values;  // in it, members and elements included
     unsigned depth; // at most MT_JSON_DEPTH_MAX
     size_t string;  // bytes of one string or name, decoded
+    size_t weight;  // of the value (mt_json_weight()); 0: any
     bool skip_bom;  // a UTF-8 byte order mark in front is passed over instead of refused
 } mt_json_limits;
 
@@ -77,6 +79,7 @@ static inline bool mt_json_given(const mt_json *v) // neither absent nor null
 // Conversions: false where v is of another kind or does not fit, *ret untouched then.
 bool mt_json_as_bool(const mt_json *v, bool *ret);
 bool mt_json_as_int64(const mt_json *v, int64_t *ret); // exactly: 1, 1.0 and 1e2 do, 1.5 does not
+bool mt_json_is_whole(const mt_json *v);               // a number without a fraction, however large
 bool mt_json_as_double(const mt_json *v, double *ret); // nearest; false past the range
 bool mt_json_as_str(const mt_json *v, mt_str *ret);    // NUL follows the bytes; NULs may be in them
 bool mt_json_is_true(const mt_json *v);                // false for all but true
@@ -94,12 +97,19 @@ const mt_json *mt_json_value_at(const mt_json *object, size_t i);
 // RFC 6901: "" is v itself, "/a/0" a step each, ~0 and ~1 escapes; NULL where nothing is there.
 const mt_json *mt_json_pointer(const mt_json *v, mt_str pointer);
 
+// About the bytes of memory that v takes with all that is in it. What is in it twice counts twice,
+// so it may be SIZE_MAX. What a value weighs is the same however it was made.
+size_t mt_json_weight(const mt_json *v);
+unsigned mt_json_height(const mt_json *v); // containers within containers; 0 of a scalar
+// Whether a string or name in v holds a NUL; true also when one was in it once.
+bool mt_json_has_nul(const mt_json *v);
+
 // By value: numbers as numbers (1 equals 1.0), objects whatever their order.
 bool mt_json_equal(const mt_json *a, const mt_json *b);
 
 // --- building --------------------------------------------------------------------------------
 // Each returns a value with one reference, NULL when out of memory. Bytes that are no UTF-8 become
-// U+FFFD. mt_json_set() and mt_json_append() take over the child's reference whatever happens; a
+// U+FFFD. mt_json_set…() and mt_json_append() take over the child's reference whatever happens; a
 // NULL child, one that failed, too deep a nesting or no memory mark the parent as failed for good,
 // so that a chain needs one mt_json_ok() at its end. Parents may be NULL, too.
 mt_json *mt_json_new_null(void);
@@ -112,11 +122,18 @@ mt_json *mt_json_new_string(mt_str value);
 mt_json *mt_json_new_text(const char *value); // null for NULL
 mt_json *mt_json_new_object(void);
 mt_json *mt_json_new_array(void);
-mt_json *mt_json_copy(const mt_json *v); // a value of its own that may be added to; shares children
+mt_json *mt_json_copy(const mt_json *v); // a value of its own that may be changed; shares children
+// Takes v over and gives a value that may be changed: v where that is the only reference to it,
+// else a copy. A scalar stays what it is. NULL when out of memory.
+mt_json *mt_json_own(mt_json *v);
 
 int mt_json_set(mt_json *object, const char *name, mt_json *child); // 0 or negative errno; replaces
 int mt_json_set_str(mt_json *object, mt_str name, mt_json *child);
 int mt_json_append(mt_json *array, mt_json *child);
+int mt_json_set_at(mt_json *array, size_t i, mt_json *child); // i is less than its count
+// Members and items behind it move up. False when there is none.
+bool mt_json_remove(mt_json *object, mt_str name);
+bool mt_json_remove_at(mt_json *array, size_t i);
 bool mt_json_ok(const mt_json *v); // not NULL and not failed
 
 // --- writing ---------------------------------------------------------------------------------

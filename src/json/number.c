@@ -158,6 +158,16 @@ bool mt_json_as_int64(const mt_json *v, int64_t *ret)
     return true;
 }
 
+bool mt_json_is_whole(const mt_json *v)
+{
+    decimal d;
+
+    if (mt_json_kind_of(v) != MT_JSON_NUMBER)
+        return false;
+    d = take_apart(mt_json_str(v));
+    return d.zero || d.exponent >= 0;
+}
+
 bool mt_json_as_double(const mt_json *v, double *ret)
 {
     double value;

@@ -12,6 +12,7 @@ typedef struct reader {
     const char *start, *at, *end;
     mt_json_limits limits;
     size_t values;
+    size_t weight; // of all that was read
     json_box *stack[MT_JSON_DEPTH_MAX];
     unsigned depth;
     mt_json *root;
@@ -133,6 +134,14 @@ static int decode(reader *r, const char *s, const char *end, json_text *t)
     return 0;
 }
 
+// Gives back what escapes took more than what they mean.
+static json_text *trim(json_text *t, size_t len)
+{
+    json_text *small = len - t->len > 64 ? realloc(t, sizeof(*t) + t->len + 1) : NULL;
+
+    return small ? small : t;
+}
+
 static int read_string(reader *r, mt_json **ret)
 {
     const char *s = r->at + 1, *end = string_end(r, s);
@@ -155,6 +164,8 @@ static int read_string(reader *r, mt_json **ret)
         free(t);
         return TOO(r, r->at, "a string of more than %zu bytes", r->limits.string);
     }
+    t = trim(t, (size_t)(end - s));
+    t->head.nul = memchr(t->data, '\0', t->len) != NULL;
     r->at = end + 1;
     *ret = &t->head;
     return 0;
@@ -226,6 +237,7 @@ static int read_value(reader *r, mt_json **ret)
 static int place(reader *r, mt_json *v)
 {
     json_box *parent = r->depth > 0 ? r->stack[r->depth - 1] : NULL;
+    size_t before = parent ? parent->weight : 0;
 
     assert(v);
     if (++r->values > r->limits.values) {
@@ -239,6 +251,9 @@ static int place(reader *r, mt_json *v)
         return mt_fail_oom(r->err);
     }
     r->name = NULL;
+    r->weight += parent ? parent->weight - before : mt_json_weight(v);
+    if (r->limits.weight && r->weight > r->limits.weight)
+        return TOO(r, r->at, "JSON that takes more than %zu bytes of memory", r->limits.weight);
     v->held = parent && !v->constant ? true : v->held;
     if (json_is_box(v))
         r->stack[r->depth++] = json_box_of(v);
@@ -273,7 +288,10 @@ static void close_box(reader *r)
     if (r->depth > 0) {
         json_box *parent = r->stack[r->depth - 1];
 
-        parent->height = MT_MAX(parent->height, box->height + 1);
+        parent->weight = json_weight_add(parent->weight, box->weight);
+        parent->head.nul = parent->head.nul || box->head.nul;
+        if (box->height > 1) // else it is as it was when it was put in
+            json_box_rise(parent, &box->head);
     }
     r->at++;
 }
@@ -346,6 +364,7 @@ static void start(reader *r, const char *data, size_t len, const mt_json_limits 
     r->limits = limits ? *limits : usual;
     r->limits.depth = MT_MIN(r->limits.depth, (unsigned)MT_JSON_DEPTH_MAX);
     r->values = 0;
+    r->weight = 0;
     r->depth = 0;
     r->root = r->name = NULL;
     r->bad_at = NULL;

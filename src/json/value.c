@@ -2,15 +2,11 @@
 // Values: counting, building, access, equality.
 #include "json/json-internal.h"
 
-#include "base/id.h"
 #include "base/utf8.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
-
-enum { INDEX_FROM = 8 };
 
 static mt_json constants[] = {
     {.kind = MT_JSON_NULL, .constant = true},
@@ -108,126 +104,6 @@ void mt_json_wipe(mt_json *v)
     }
 }
 
-// --- names of an object ---
-
-static uint64_t hash_key[2];
-
-static void hash_key_make(void)
-{
-    mt_random_bytes(hash_key, sizeof(hash_key));
-}
-
-#define ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1], v[1] = ROTL(v[1], 13), v[1] ^= v[0], v[0] = ROTL(v[0], 32);
-    v[2] += v[3], v[3] = ROTL(v[3], 16), v[3] ^= v[2];
-    v[0] += v[3], v[3] = ROTL(v[3], 21), v[3] ^= v[0];
-    v[2] += v[1], v[1] = ROTL(v[1], 17), v[1] ^= v[2], v[2] = ROTL(v[2], 32);
-}
-
-static void sip_word(uint64_t v[4], uint64_t word)
-{
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-}
-
-// SipHash-1-3 under a key of this process.
-static uint32_t hash(mt_str s)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    uint64_t word = 0, v[4];
-    size_t left = s.len;
-
-    (void)pthread_once(&once, hash_key_make);
-    v[0] = hash_key[0] ^ 0x736f6d6570736575u;
-    v[1] = hash_key[1] ^ 0x646f72616e646f6du;
-    v[2] = hash_key[0] ^ 0x6c7967656e657261u;
-    v[3] = hash_key[1] ^ 0x7465646279746573u;
-    for (; left >= 8; left -= 8) {
-        memcpy(&word, s.data + s.len - left, 8);
-        sip_word(v, word);
-    }
-    word = (uint64_t)s.len << 56;
-    for (size_t i = 0; i < left; i++)
-        word |= (uint64_t)(unsigned char)s.data[s.len - left + i] << (8 * i);
-    sip_word(v, word);
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
-}
-
-static mt_str name_of(const json_box *box, size_t i)
-{
-    const json_text *name = json_text_of(box->members[i].name);
-
-    return (mt_str){name->data, name->len};
-}
-
-static bool same(mt_str a, mt_str b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
-}
-
-static void index_put(json_box *box, size_t position)
-{
-    uint32_t slot = hash(name_of(box, position)) & box->index_mask;
-
-    assert(box->index);
-    while (box->index[slot])
-        slot = (slot + 1) & box->index_mask;
-    box->index[slot] = (uint32_t)position + 1;
-}
-
-// After a push: keeps the table under half full.
-static int index_grow(json_box *box)
-{
-    size_t size = box->index ? (size_t)box->index_mask + 1 : 0, wanted = size;
-    uint32_t *index;
-
-    if (box->count <= INDEX_FROM)
-        return 0;
-    while (wanted < 2 * box->count)
-        wanted = wanted ? wanted * 2 : 64;
-    if (wanted > UINT32_MAX / 2)
-        return -EMSGSIZE;
-    if (wanted == size) {
-        index_put(box, box->count - 1);
-        return 0;
-    }
-    index = calloc(wanted, sizeof(*index));
-    if (!index)
-        return -ENOMEM;
-    free(box->index);
-    box->index = index;
-    box->index_mask = (uint32_t)wanted - 1;
-    for (size_t i = 0; i < box->count; i++)
-        index_put(box, i);
-    return 0;
-}
-
-size_t json_box_find(const json_box *box, mt_str name)
-{
-    if (!box->index) {
-        for (size_t i = 0; i < box->count; i++) {
-            if (same(name_of(box, i), name))
-                return i;
-        }
-        return SIZE_MAX;
-    }
-    for (uint32_t slot = hash(name) & box->index_mask; box->index[slot];
-         slot = (slot + 1) & box->index_mask) {
-        size_t position = box->index[slot] - 1;
-
-        if (same(name_of(box, position), name))
-            return position;
-    }
-    return SIZE_MAX;
-}
-
 // --- making ---
 
 json_text *json_text_new(mt_json_kind kind, size_t len)
@@ -240,53 +116,6 @@ json_text *json_text_new(mt_json_kind kind, size_t len)
     t->len = len;
     t->data[len] = '\0';
     return t;
-}
-
-mt_json *json_box_new(mt_json_kind kind)
-{
-    json_box *box = calloc(1, sizeof(*box));
-
-    if (!box)
-        return NULL;
-    box->head = (mt_json){.refs = 1, .kind = (uint8_t)kind};
-    box->height = 1;
-    return &box->head;
-}
-
-static int box_reserve(json_box *box, size_t cap)
-{
-    size_t size = box->head.kind == MT_JSON_OBJECT ? sizeof(json_member) : sizeof(mt_json *);
-    void *items;
-
-    if (cap <= box->cap)
-        return 0;
-    if (cap > SIZE_MAX / 2 / size)
-        return -ENOMEM;
-    items = realloc(box->items, cap * size);
-    if (!items)
-        return -ENOMEM;
-    box->items = items;
-    box->cap = cap;
-    return 0;
-}
-
-int json_box_push(json_box *box, mt_json *name, mt_json *value)
-{
-    int r = 0;
-
-    if (box->count == box->cap)
-        r = box_reserve(box, box->cap ? box->cap * 2 : 4);
-    if (r < 0)
-        return r;
-    if (box->head.kind == MT_JSON_ARRAY) {
-        box->items[box->count++] = value;
-        return 0;
-    }
-    box->members[box->count++] = (json_member){name, value};
-    r = index_grow(box);
-    if (r < 0)
-        box->count--;
-    return r;
 }
 
 mt_json *mt_json_new_null(void)
@@ -307,6 +136,7 @@ static mt_json *new_verbatim(mt_json_kind kind, const char *data, size_t len)
         return NULL;
     if (len > 0)
         memcpy(t->data, data, len);
+    t->head.nul = len > 0 && memchr(data, '\0', len);
     return &t->head;
 }
 
@@ -349,37 +179,30 @@ mt_json *mt_json_new_array(void)
     return json_box_new(MT_JSON_ARRAY);
 }
 
-// Shares from's children with the empty container to.
-static int copy_children(json_box *to, const json_box *from)
+mt_json *mt_json_copy(const mt_json *v)
 {
-    bool object = from->head.kind == MT_JSON_OBJECT;
-    int r = box_reserve(to, from->count);
-
-    for (size_t i = 0; i < from->count && r == 0; i++) {
-        mt_json *name = object ? from->members[i].name : NULL;
-        mt_json *value = object ? from->members[i].value : from->items[i];
-
-        r = json_box_push(to, name, value);
-        if (r == 0) {
-            (void)mt_json_ref(name);
-            (void)mt_json_ref(value);
-        }
-    }
-    return r;
+    return json_is_box(v) ? json_box_copy(json_box_of(v)) : mt_json_ref(v);
 }
 
-mt_json *mt_json_copy(const mt_json *v)
+// Whether v, whose reference is the caller's, may be added to. One that was in another value and
+// has one reference now is in none any more.
+static bool may_be_edited(mt_json *v)
+{
+    if (__atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) != 1)
+        return false;
+    __atomic_store_n(&v->held, false, __ATOMIC_RELAXED);
+    return true;
+}
+
+mt_json *mt_json_own(mt_json *v)
 {
     mt_json *copy;
 
-    if (!json_is_box(v))
-        return mt_json_ref(v);
-    copy = json_box_new(v->kind);
-    if (!copy)
-        return NULL;
-    json_box_of(copy)->height = json_box_of(v)->height;
-    copy->failed = v->failed;
-    return copy_children(json_box_of(copy), json_box_of(v)) < 0 ? mt_json_unref(copy) : copy;
+    if (!json_is_box(v) || may_be_edited(v))
+        return v;
+    copy = mt_json_copy(v);
+    (void)mt_json_unref(v);
+    return copy;
 }
 
 // --- building ---
@@ -404,12 +227,10 @@ static int check_child(const mt_json *parent, const mt_json *child)
     return 0;
 }
 
-static void took_child(json_box *parent, mt_json *child)
+static void hold(mt_json *child)
 {
     if (!child->constant)
         __atomic_store_n(&child->held, true, __ATOMIC_RELAXED);
-    if (json_is_box(child))
-        parent->height = MT_MAX(parent->height, json_box_of(child)->height + 1);
 }
 
 int mt_json_append(mt_json *array, mt_json *child)
@@ -421,7 +242,7 @@ int mt_json_append(mt_json *array, mt_json *child)
         r = json_box_push(json_box_of(array), NULL, child);
     if (r < 0)
         return give_up(array, child, r);
-    took_child(json_box_of(array), child);
+    hold(child);
     return 0;
 }
 
@@ -440,16 +261,49 @@ int mt_json_set_str(mt_json *object, mt_str name, mt_json *child)
         return give_up(object, child, -ENOMEM);
     at = json_box_find(box, mt_json_str(key));
     if (at != SIZE_MAX) {
-        // A height may stay larger than it must be; it only bounds.
-        (void)mt_json_unref(box->members[at].value);
-        box->members[at].value = child;
+        json_box_replace(box, at, child);
         (void)mt_json_unref(key);
     } else if ((r = json_box_push(box, key, child)) < 0) {
         (void)mt_json_unref(key);
         return give_up(object, child, r);
     }
-    took_child(box, child);
+    hold(child);
     return 0;
+}
+
+int mt_json_set_at(mt_json *array, size_t i, mt_json *child)
+{
+    int r = check_child(array, child);
+
+    assert(!array || (array->kind == MT_JSON_ARRAY && i < json_box_of(array)->count));
+    if (r < 0)
+        return give_up(array, child, r);
+    json_box_replace(json_box_of(array), i, child);
+    hold(child);
+    return 0;
+}
+
+bool mt_json_remove(mt_json *object, mt_str name)
+{
+    json_box *box = json_box_of(object);
+    size_t at;
+
+    if (mt_json_kind_of(object) != MT_JSON_OBJECT)
+        return false;
+    assert(__atomic_load_n(&object->refs, __ATOMIC_RELAXED) == 1);
+    at = json_box_find(box, name);
+    if (at != SIZE_MAX)
+        json_box_remove(box, at);
+    return at != SIZE_MAX;
+}
+
+bool mt_json_remove_at(mt_json *array, size_t i)
+{
+    if (mt_json_kind_of(array) != MT_JSON_ARRAY || i >= json_box_of(array)->count)
+        return false;
+    assert(__atomic_load_n(&array->refs, __ATOMIC_RELAXED) == 1);
+    json_box_remove(json_box_of(array), i);
+    return true;
 }
 
 int mt_json_set(mt_json *object, const char *name, mt_json *child)
@@ -460,6 +314,26 @@ int mt_json_set(mt_json *object, const char *name, mt_json *child)
 bool mt_json_ok(const mt_json *v)
 {
     return v && !v->failed;
+}
+
+// --- size ---
+
+size_t mt_json_weight(const mt_json *v)
+{
+    if (!v || v->constant)
+        return 0;
+    return json_is_box(v) ? json_weight_add(JSON_BOX_WEIGHT, json_box_of(v)->weight)
+                          : json_weight_add(JSON_TEXT_WEIGHT, json_text_of(v)->len);
+}
+
+unsigned mt_json_height(const mt_json *v)
+{
+    return json_is_box(v) ? json_box_of(v)->height : 0;
+}
+
+bool mt_json_has_nul(const mt_json *v)
+{
+    return v && v->nul;
 }
 
 // --- access ---
@@ -543,7 +417,7 @@ mt_str mt_json_name_at(const mt_json *object, size_t i)
 {
     if (mt_json_kind_of(object) != MT_JSON_OBJECT || i >= json_box_of(object)->count)
         return (mt_str){NULL, 0};
-    return name_of(json_box_of(object), i);
+    return json_box_name(json_box_of(object), i);
 }
 
 const mt_json *mt_json_value_at(const mt_json *object, size_t i)
@@ -626,7 +500,7 @@ static int compare_shallow(const mt_json *a, const mt_json *b)
     case MT_JSON_NUMBER:
         return json_number_equal(mt_json_str(a), mt_json_str(b));
     case MT_JSON_STRING:
-        return same(mt_json_str(a), mt_json_str(b));
+        return json_same(mt_json_str(a), mt_json_str(b));
     default:
         return json_box_of(a)->count == json_box_of(b)->count ? -1 : 0;
     }
@@ -654,7 +528,7 @@ bool mt_json_equal(const mt_json *a, const mt_json *b)
         top = &stack[depth - 1];
         i = top->next++;
         if (top->a->head.kind == MT_JSON_OBJECT) {
-            size_t j = json_box_find(top->b, name_of(top->a, i));
+            size_t j = json_box_find(top->b, json_box_name(top->a, i));
 
             a = top->a->members[i].value;
             b = j == SIZE_MAX ? NULL : top->b->members[j].value;

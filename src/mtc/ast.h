@@ -143,7 +143,8 @@ struct mt_mtc_program {
     mt_mtc_function **by_name;
     const mt_mtc_builtin **builtins;
     size_t builtin_count;
-    bool cut; // of one of its files
+    struct mt_mtc_code *code; // once it is ready
+    bool cut;                 // of one of its files
     bool failed;
     bool oom;
 };
@@ -157,6 +158,10 @@ const char *mt_mtc_printf(mt_mtc_program *p, const char *fmt, ...) MT_PRINTF(2, 
 // 'name', cut at 60 characters, fit to be shown.
 const char *mt_mtc_quote(mt_mtc_program *p, mt_str text);
 bool mt_mtc_same(mt_str a, mt_str b);
+
+// ---- built-ins ----
+
+size_t mt_mtc_builtin_row(const mt_mtc_builtin *b); // of builtins.def, families counted
 
 // ---- stages ----
 

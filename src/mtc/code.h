@@ -59,10 +59,17 @@ typedef struct mt_mtc_body {
     uint32_t slots, stack; // that it needs
 } mt_mtc_body;
 
+struct vm_value;
+struct mt_vm;
+
 typedef struct mt_mtc_code {
     mt_mtc_body *bodies; // by function->number
     mt_mtc_constant *constants;
     size_t constant_count;
+    // Once the program is ready to be run: the constants as values, and the functions of the
+    // program's built-ins, NULL of those that reach outside.
+    struct vm_value *values;
+    int (**functions)(struct mt_vm *, struct vm_value *, struct vm_value *);
 } mt_mtc_code;
 
 static inline mt_mtc_opcode mt_mtc_opcode_of(uint32_t word)
@@ -85,4 +92,4 @@ static inline int32_t mt_mtc_number_of(uint32_t word)
 mt_mtc_place mt_mtc_place_of(const mt_mtc_body *body, size_t word);
 
 // The code of a program that has no errors; NULL when out of memory.
-const mt_mtc_code *mt_mtc_emit(mt_mtc_program *p);
+mt_mtc_code *mt_mtc_emit(mt_mtc_program *p);

@@ -24,6 +24,7 @@ typedef struct mt_mtc_emitter {
     uint32_t slot;      // the next free one
     uint32_t depth;     // of the stack
     mt_mtc_loop *loop;
+    unsigned tries; // that a statement is within
     bool oom;
 } mt_mtc_emitter;
 

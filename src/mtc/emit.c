@@ -115,6 +115,47 @@ static uint32_t new_slot(mt_mtc_emitter *e)
     return e->slot++;
 }
 
+// ---- values that may be taken ----
+
+static bool takes_behind(const mt_mtc_body *b, size_t at, uint32_t slot)
+{
+    while (++at < b->count) {
+        if (b->words[at] == (slot << 8 | MT_CODE_TAKE))
+            return true;
+    }
+    return false;
+}
+
+// The expression from word `begin` on is the last to see the value of a variable: of the one that
+// is assigned to next, or, before a return, of all (slot UINT32_MAX). Then its last LOAD need not
+// leave the value there, and who gets the only reference may change it in place: jumps in an
+// expression lead forward and stay in it, so none leads from there to another LOAD. Within a try it
+// must, for what is thrown on the way leaves the variable as it was.
+static void take_values(mt_mtc_emitter *e, size_t begin, uint32_t slot)
+{
+    enum { WORDS = 200 }; // that are looked at
+    mt_mtc_body *b = &e->body;
+
+    if (e->tries || e->oom)
+        return;
+    if (b->count - begin > WORDS)
+        begin = b->count - WORDS;
+    for (size_t i = b->count; i > begin; i--) {
+        uint32_t *word = &b->words[i - 1], operand = mt_mtc_operand_of(*word);
+
+        if (mt_mtc_opcode_of(*word) == MT_CODE_LOAD && (slot == UINT32_MAX || operand == slot) &&
+            !takes_behind(b, i - 1, operand))
+            *word = operand << 8 | MT_CODE_TAKE;
+    }
+}
+
+// Whether there is something to be gained from being the only one to have a value.
+static bool is_worth_taking(mt_mtc_type type)
+{
+    return type == MT_MTC_DECIMAL || type == MT_MTC_STRING || type == MT_MTC_JSON_OBJECT ||
+           type == MT_MTC_JSON_ARRAY;
+}
+
 // ---- statements ----
 
 static void emit_statement(mt_mtc_emitter *e, mt_mtc_stmt *s);
@@ -260,10 +301,24 @@ static void emit_leap(mt_mtc_emitter *e, const mt_mtc_stmt *s)
         mt_mtc_jump(e, MT_CODE_JUMP, s->kind == MT_STMT_BREAK ? &loop->breaks : &loop->continues);
 }
 
+static void emit_assign(mt_mtc_emitter *e, const mt_mtc_stmt *s)
+{
+    size_t begin = e->body.count;
+
+    mt_mtc_emit_expr(e, s->value);
+    if (is_worth_taking(s->target->type))
+        take_values(e, begin, s->target->slot);
+    mt_mtc_put(e, MT_CODE_STORE, s->target->slot);
+}
+
 static void emit_return(mt_mtc_emitter *e, const mt_mtc_stmt *s)
 {
+    size_t begin = e->body.count;
+
     if (s->value)
         mt_mtc_emit_expr(e, s->value);
+    if (s->value && is_worth_taking(s->value->type))
+        take_values(e, begin, UINT32_MAX);
     e->place = s->place;
     mt_mtc_put(e, s->value ? MT_CODE_RETURN : MT_CODE_RETURN_VOID, 0);
 }
@@ -281,7 +336,9 @@ static void emit_try(mt_mtc_emitter *e, mt_mtc_stmt *s)
     uint32_t slot = e->slot;
     mt_mtc_jumps end = {0};
 
+    e->tries++;
     emit_scope(e, s->body);
+    e->tries--;
     e->place = s->place;
     handler.end = mt_mtc_here(e);
     mt_mtc_jump(e, MT_CODE_JUMP, &end);
@@ -313,8 +370,7 @@ static void emit_statement(mt_mtc_emitter *e, mt_mtc_stmt *s)
         mt_mtc_put(e, MT_CODE_STORE, s->variable->slot);
         break;
     case MT_STMT_ASSIGN:
-        mt_mtc_emit_expr(e, s->value);
-        mt_mtc_put(e, MT_CODE_STORE, s->target->slot);
+        emit_assign(e, s);
         break;
     case MT_STMT_CALL:
         emit_call_statement(e, s);
@@ -366,7 +422,7 @@ static void emit_function(mt_mtc_emitter *e, const mt_mtc_function *f)
 
     *b = (mt_mtc_body){.function = f};
     e->word_room = e->handler_room = e->line_room = 0;
-    e->slot = e->depth = 0;
+    e->slot = e->depth = e->tries = 0;
     e->loop = NULL;
     for (mt_mtc_variable *v = f->parameters; v; v = v->next)
         v->slot = new_slot(e);
@@ -381,7 +437,7 @@ static void emit_function(mt_mtc_emitter *e, const mt_mtc_function *f)
     e->code->bodies[f->number] = *b;
 }
 
-const mt_mtc_code *mt_mtc_emit(mt_mtc_program *p)
+mt_mtc_code *mt_mtc_emit(mt_mtc_program *p)
 {
     mt_mtc_emitter e = {.program = p, .code = mt_arena_new_of(p->arena, mt_mtc_code)};
 

@@ -85,7 +85,7 @@ static void add_body(mt_mtc_program *p, const mt_mtc_code *code, const mt_mtc_bo
 
 int mt_mtc_listing(mt_mtc_program *p, mt_buf *out)
 {
-    const mt_mtc_code *code = mt_mtc_emit(p);
+    const mt_mtc_code *code = p->code ? p->code : mt_mtc_emit(p);
 
     for (const mt_mtc_function *f = p->first; code && f; f = f->next)
         add_body(p, code, &code->bodies[f->number], out);

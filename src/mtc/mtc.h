@@ -106,4 +106,7 @@ typedef struct mt_mtc_input {
 } mt_mtc_input;
 size_t mt_mtc_input_count(const mt_mtc_program *p);
 mt_mtc_input mt_mtc_input_at(const mt_mtc_program *p, size_t i);
+// Whether text is a value for main's i-th parameter: numbers with blanks around them, true, false,
+// guids, JSON, any text. badField with the parameter's name.
+int mt_mtc_input_check(const mt_mtc_program *p, size_t i, mt_str text, mt_err **err);
 mt_mtc_type mt_mtc_result_type(const mt_mtc_program *p); // of main

@@ -2,20 +2,28 @@
 // The language suite: test-language FOLDER checks every case in it and compares what is reported
 // with what stands beside it. A case is NAME.mtc, or a folder NAME with the files of an app whose
 // main is in NAME.mtc; NAME.diag holds the diagnostics that are expected, and is missing where
-// there are none. NAME.code, where it is there, holds the code that is made of it. test-language
-// --print CASE prints what would stand in the one, --listing CASE in the other.
+// there are none. NAME.code, where it is there, holds the code that is made of it, and NAME.out
+// what comes of running it (testrun.h) with the inputs of NAME.in. test-language --print CASE
+// prints what would stand in the first, --listing CASE in the second, --run CASE in the third.
 #include "base/fd.h"
 #include "base/tap.h"
 #include "mtc/testcode.h"
+#include "mtc/testrun.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { FILES_MAX = 8 };
+enum {
+    FILES_MAX = 8,
+    SMALL_STEPS = 1000 * 1000, // so many are done one at a time, too
+};
 
-static int listings; // that were compared
+static int listings, outcomes; // that were compared
+
+enum what { REPORTS, LISTING, OUTCOME, KINDS };
+static const char *const kinds[KINDS] = {"diag", "code", "out"};
 
 typedef struct test_case {
     char *folder, *name; // the folder that holds the case, and its name without ".mtc"
@@ -86,7 +94,39 @@ static void check_code(mt_mtc_program *p, mt_buf *out, mt_buf *listing)
         (void)mt_buf_adds(out, "its code cannot be listed\n");
 }
 
-static void check_case(const test_case *t, mt_buf *out, mt_buf *listing)
+// The outcome of running, which must be the same whether it is done in one go or in small turns.
+static void run_program(const test_case *t, mt_mtc_program *p, mt_buf *out)
+{
+    static const uint64_t slices[] = {1, 97};
+    mt_buf inputs = MT_BUF_INIT(1 << 20), again = MT_BUF_INIT(8 << 20);
+    testrun run = {.program = p, .slice = TESTRUN_STEPS};
+    char path[8192];
+    uint64_t steps;
+
+    if (mt_mtc_make_ready(p) < 0)
+        abort();
+    (void)snprintf(path, sizeof(path), "%s/%s.in", t->folder, t->name);
+    (void)mt_read_file(AT_FDCWD, path, &inputs);
+    run.inputs = (mt_str){mt_buf_str(&inputs), inputs.len};
+    steps = testrun_run(&run, out);
+    run.slice = slices[steps > SMALL_STEPS];
+    (void)testrun_run(&run, &again);
+    if (!mt_streq(mt_buf_str(out), mt_buf_str(&again)))
+        (void)mt_buf_addf(out, "in turns of %d steps it is:\n%s", (int)run.slice,
+                          mt_buf_str(&again));
+    mt_buf_done(&inputs);
+    mt_buf_done(&again);
+}
+
+static bool is_there(const test_case *t, const char *kind)
+{
+    char path[8192];
+
+    (void)snprintf(path, sizeof(path), "%s/%s.%s", t->folder, t->name, kind);
+    return access(path, F_OK) == 0;
+}
+
+static void check_case(const test_case *t, bool run, mt_buf got[KINDS])
 {
     mt_mtc_source sources[FILES_MAX];
     mt_mtr_diags *diags = mt_mtr_diags_new();
@@ -97,11 +137,13 @@ static void check_case(const test_case *t, mt_buf *out, mt_buf *listing)
     p = mt_mtc_check(sources, t->count, t->main_file, diags);
     mt_mtr_diags_sort(diags);
     for (size_t i = 0; i < mt_mtr_diags_count(diags); i++)
-        (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), out);
+        (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), &got[REPORTS]);
     if (!p || mt_mtc_failed(p) != (mt_mtr_diags_errors(diags) > 0))
-        (void)mt_buf_adds(out, "the program and its diagnostics disagree\n");
+        (void)mt_buf_adds(&got[REPORTS], "the program and its diagnostics disagree\n");
     else if (!mt_mtc_failed(p))
-        check_code(p, out, listing);
+        check_code(p, &got[REPORTS], &got[LISTING]);
+    if (run && p && !mt_mtc_failed(p))
+        run_program(t, p, &got[OUTCOME]);
     mt_mtc_program_free(p);
     mt_mtr_diags_free(diags);
 }
@@ -135,15 +177,28 @@ static bool compare(const test_case *t, const char *kind, const mt_buf *got)
     return there;
 }
 
-static void run_case(test_case *t)
+static void get(const test_case *t, bool run, mt_buf got[KINDS])
 {
-    mt_buf got = MT_BUF_INIT(8 << 20), listing = MT_BUF_INIT(64 << 20);
+    for (int i = 0; i < KINDS; i++)
+        got[i] = (mt_buf)MT_BUF_INIT(64 << 20);
+    check_case(t, run, got);
+}
 
-    check_case(t, &got, &listing);
-    (void)compare(t, "diag", &got);
-    listings += compare(t, "code", &listing);
-    mt_buf_done(&got);
-    mt_buf_done(&listing);
+static void drop(mt_buf got[KINDS])
+{
+    for (int i = 0; i < KINDS; i++)
+        mt_buf_done(&got[i]);
+}
+
+static void run_case(const test_case *t)
+{
+    mt_buf got[KINDS];
+
+    get(t, is_there(t, kinds[OUTCOME]), got);
+    (void)compare(t, kinds[REPORTS], &got[REPORTS]);
+    listings += compare(t, kinds[LISTING], &got[LISTING]);
+    outcomes += compare(t, kinds[OUTCOME], &got[OUTCOME]);
+    drop(got);
 }
 
 // Returns how many cases there are.
@@ -188,33 +243,35 @@ static int run_all(const char *root)
         free(names[i]);
     }
     free(names);
-    CHECK(cases > 0 && listings > 0);
+    CHECK(cases > 0 && listings > 0 && outcomes > 0);
     return TAP_DONE();
 }
 
-static int print_case(char *path, bool code)
+static int print_case(char *path, enum what what)
 {
-    mt_buf got = MT_BUF_INIT(8 << 20), listing = MT_BUF_INIT(64 << 20);
     char *slash = strrchr(path, '/');
     bool file = ends_with(path, ".mtc");
     test_case t = {.folder = path, .name = slash + 1};
+    mt_buf got[KINDS];
 
     *slash = '\0';
     if (file)
         t.name[strlen(t.name) - 4] = '\0';
     read_case(&t, !file);
-    check_case(&t, &got, &listing);
-    (void)fputs(mt_buf_str(code ? &listing : &got), stdout);
-    mt_buf_done(&got);
-    mt_buf_done(&listing);
+    get(&t, what == OUTCOME, got);
+    (void)fputs(mt_buf_str(&got[what]), stdout);
+    drop(got);
     free_case(&t);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strchr(argv[2], '/') &&
-        (mt_streq(argv[1], "--print") || mt_streq(argv[1], "--listing")))
-        return print_case(argv[2], mt_streq(argv[1], "--listing"));
+    static const char *const options[KINDS] = {"--print", "--listing", "--run"};
+
+    for (int i = 0; argc == 3 && strchr(argv[2], '/') && i < KINDS; i++) {
+        if (mt_streq(argv[1], options[i]))
+            return print_case(argv[2], (enum what)i);
+    }
     return argc == 2 ? run_all(argv[1]) : 2;
 }

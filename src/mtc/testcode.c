@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows all ways through each function: every word that is reached is meant as an instruction,
-// has the same height of stack from wherever it is reached, and what it names is there.
+// has the same height of stack from wherever it is reached, and what it names is there. A value
+// that was taken out of a variable is not looked for there again.
 #include "mtc/testcode.h"
 
 enum { UNSEEN = -1, INSIDE = -2 }; // heights; INSIDE: a word that belongs to the one before it
@@ -98,6 +99,88 @@ static void follow(walk *w, size_t at)
     }
 }
 
+// ---- values that are taken ----
+
+static size_t ways_from(const mt_mtc_body *b, size_t at, size_t ways[2])
+{
+    uint32_t word = b->words[at];
+
+    ways[0] = at + 1;
+    switch (mt_mtc_opcode_of(word)) {
+    case MT_CODE_RETURN:
+    case MT_CODE_RETURN_VOID:
+    case MT_CODE_THROW:
+    case MT_CODE_THROW_AGAIN:
+        return 0;
+    case MT_CODE_JUMP:
+        ways[0] = mt_mtc_operand_of(word);
+        return 1;
+    case MT_CODE_NEXT:
+        ways[0] = at + 3;
+        ways[1] = b->words[at + 1];
+        return 2;
+    case MT_CODE_JUMP_UNLESS:
+    case MT_CODE_AND:
+    case MT_CODE_OR:
+        ways[1] = mt_mtc_operand_of(word);
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static bool is_handled(const mt_mtc_body *b, size_t at)
+{
+    for (size_t i = 0; i < b->handler_count; i++) {
+        if (b->handlers[i].begin <= at && at < b->handlers[i].end)
+            return true;
+    }
+    return false;
+}
+
+// Goes all ways from a TAKE to where its variable is stored anew. seen[at] == mark: been there.
+static void follow_take(walk *w, size_t take, size_t *seen)
+{
+    uint32_t slot = mt_mtc_operand_of(w->body->words[take]);
+    size_t ways[2], count = ways_from(w->body, take, ways);
+
+    w->waiting_count = 0;
+    if (is_handled(w->body, take))
+        w->wrong = "a value is taken that an error would want back";
+    for (;;) {
+        size_t at;
+
+        while (count > 0) {
+            at = ways[--count];
+            if (seen[at] != take + 1)
+                w->waiting[w->waiting_count++] = (uint32_t)at;
+            seen[at] = take + 1;
+        }
+        if (w->waiting_count == 0 || w->wrong)
+            return;
+        at = w->waiting[--w->waiting_count];
+        if (w->body->words[at] == (slot << 8 | MT_CODE_STORE))
+            continue;
+        if (w->body->words[at] == (slot << 8 | MT_CODE_LOAD) ||
+            w->body->words[at] == (slot << 8 | MT_CODE_TAKE))
+            w->wrong = "a value is read after it was taken";
+        count = ways_from(w->body, at, ways);
+    }
+}
+
+static void follow_takes(walk *w)
+{
+    size_t *seen = calloc(w->body->count + 1, sizeof(*seen));
+
+    if (!seen)
+        w->wrong = "out of memory";
+    for (size_t i = 0; i < w->body->count && !w->wrong; i++) {
+        if (w->heights[i] >= 0 && mt_mtc_opcode_of(w->body->words[i]) == MT_CODE_TAKE)
+            follow_take(w, i, seen);
+    }
+    free(seen);
+}
+
 static void follow_all(walk *w)
 {
     const mt_mtc_body *b = w->body;
@@ -111,6 +194,8 @@ static void follow_all(walk *w)
     }
     while (w->waiting_count && !w->wrong)
         follow(w, w->waiting[--w->waiting_count]);
+    if (!w->wrong)
+        follow_takes(w);
 }
 
 const char *testcode_wrong(const mt_mtc_program *p, const mt_mtc_code *code)

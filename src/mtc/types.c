@@ -127,6 +127,11 @@ const mt_mtc_builtin *mt_mtc_builtin_find(mt_str name)
     return NULL;
 }
 
+size_t mt_mtc_builtin_row(const mt_mtc_builtin *b)
+{
+    return (size_t)(b - rows);
+}
+
 const char *mt_mtc_builtin_family(const mt_mtc_builtin *b)
 {
     while (b->name)

@@ -51,20 +51,21 @@ typedef struct vm_guid {
 // An object or array of src/json. `weight` of it is counted by the heap as long as this lives.
 typedef struct vm_json {
     vm_box box;
+    unsigned height; // of json when it was counted
     mt_json *json;
     size_t weight;
 } vm_json;
 
 typedef struct vm_error {
     vm_box box;
-    const char *code; // constant, or in `text` behind the message
-    const char *place;
-    char *message;
-    char text[]; // message, place, code, each with a NUL
+    const char *code, *place, *message;
+    size_t message_len;
+    char text[]; // the three of them, each with a NUL
 } vm_error;
 
 typedef struct vm_value {
     vm_kind kind;
+    bool fixed; // a constant of the program, which all its machines share: not counted, not written
     union {
         bool truth;
         int64_t number;
@@ -76,11 +77,6 @@ typedef struct vm_value {
         vm_error *error;
     };
 } vm_value;
-
-typedef struct vm_heap {
-    size_t used, limit;
-    uint64_t fail_allocation; // counts down to the one that fails; 0: none
-} vm_heap;
 
 // ---- memory ----
 
@@ -94,7 +90,12 @@ void vm_discharge(mt_vm *vm, size_t bytes);
 
 static inline bool vm_is_counted(vm_value v)
 {
-    return v.kind >= VM_DECIMAL;
+    return v.kind >= VM_DECIMAL && !v.fixed;
+}
+// Whether this is the only reference, so that it may be changed in place.
+static inline bool vm_is_own(vm_value v)
+{
+    return vm_is_counted(v) && v.box->refs == 1;
 }
 static inline vm_value vm_ref(vm_value v)
 {
@@ -125,9 +126,11 @@ int vm_make_string(mt_vm *vm, mt_str text, vm_value *ret);
 // One to be filled by the caller: len bytes at ret->string->data.
 int vm_make_string_room(mt_vm *vm, size_t len, vm_value *ret);
 int vm_make_guid(mt_vm *vm, const char text[37], vm_value *ret); // small letters
-// Takes over json, whatever happens; NULL: out of memory, the run has ended. TooLarge (thrown) when
-// it is too heavy, too deep, or has a text with a NUL.
+// Takes over json, an object or array, whatever happens; NULL, or one that failed: out of memory,
+// the run has ended. Throws TooLarge when it is too heavy or too deep, BadFormat when there is a
+// text with a NUL in it.
 int vm_make_json(mt_vm *vm, mt_json *json, vm_value *ret);
+extern const mt_json_limits vm_json_limits; // for reading JSON that is to become a value
 
 // ---- looking at values ----
 
@@ -136,7 +139,8 @@ static inline mt_str vm_text(vm_value v) // of a string
     return (mt_str){v.string->data, v.string->len};
 }
 uint32_t vm_chars(vm_value string); // how many characters it has
-// The byte where character i begins; i is at most their count.
+// The byte where character i begins; i is at most their count. Unless all is ASCII it looks at what
+// is between there and the nearest of the beginning, the end and the place that it found last.
 uint32_t vm_byte_at(vm_value string, uint32_t i);
 // Appends a scalar as text, as `+` does; JSON as JSON text. 0 or negative errno.
 int vm_add_text(vm_value v, mt_buf *out);
@@ -151,11 +155,11 @@ bool vm_equal(vm_value a, vm_value b); // two of one kind
 // left + right as text, into ret; uses up neither. What has one reference grows in place: then left
 // is taken (its kind is VM_NONE afterwards). Throws TooLarge.
 int vm_join(mt_vm *vm, vm_value *left, vm_value right, vm_value *ret);
-// The JSON of *v as a value that may be changed, *v being the only one to hold it: in place where
-// it had one reference, else a copy. Follow with vm_json_settle(). 0, or -1 when the run has ended.
+// Makes *v the only one to hold its JSON, so that that may be changed: in place where it had one
+// reference, else *v is a copy now. Follow with vm_json_settle(). 0, or -1 when the run has ended.
 int vm_json_own(mt_vm *vm, vm_value *v);
 // After a change of v->json->json: counts what it weighs now, looks at the limits. 0, or -1 thrown
-// or ended.
+// or ended. It cannot undo a change: what may be lent (below) is to be known to fit before.
 int vm_json_settle(mt_vm *vm, vm_value v);
 
 // ---- errors ----
@@ -166,23 +170,24 @@ int vm_throw(mt_vm *vm, const char *code, const char *fmt, ...) MT_PRINTF(3, 4);
 int vm_throw_str(mt_vm *vm, const char *code, mt_str message); // any length, as it is
 int vm_no_memory(mt_vm *vm);                                   // ends the run; always -1
 // 'text', cut at 40 characters and fit for a sentence.
-enum { VM_QUOTE = 4 * 40 + 8 };
+enum { VM_QUOTE = 4 * 40 + 8 }; // bytes
 const char *vm_quote(mt_str text, char out[VM_QUOTE]);
-// What moves n bytes takes steps, too.
+// Moving or looking at so many bytes takes steps, too.
 void vm_spend(mt_vm *vm, size_t bytes);
 
 // ---- built-ins ----
 
 // A pure built-in: arguments of the types that the table gives it, in args; they stay the
 // machine's, but an argument may be taken (set its kind to VM_NONE) or changed in place where
-// vm_json_own() and vm_join() say so. All that may be refused is looked at before anything is
-// changed. 0 with *ret set (void: untouched), or -1 thrown or ended.
+// vm_is_own() says so. All that may be refused is looked at before anything is changed or taken:
+// the machine may have lent a variable's only reference. 0 with *ret set (void: untouched), or -1
+// thrown or ended.
 typedef int vm_builtin_fn(mt_vm *vm, vm_value *args, vm_value *ret);
 // By row of builtins.def: the function builtin_NAME of a pure one, NULL for the others.
 vm_builtin_fn *vm_builtin_function(const mt_mtc_builtin *b);
 const mt_vm_options *vm_options(const mt_vm *vm); // run_id, app, namespace_name
-// A JSON value as a value of that type, as JsonObjectGet… reads it; what names it in the sentence
-// ("member 'size'"). BadType, BadFormat, Overflow thrown.
+// A JSON value as a value of that type, as JsonObjectGet… reads it; NULL is one that is missing.
+// what names it in the sentence ("member 'size'"). BadType, BadFormat, Overflow, TooLarge thrown.
 int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, const char *what, vm_value *ret);
-// v as JSON; NULL: the run has ended.
+// v (no error) as JSON; NULL: the run has ended.
 mt_json *vm_to_json(mt_vm *vm, vm_value v);

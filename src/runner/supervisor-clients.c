@@ -249,12 +249,13 @@ static int attach(sup_client *c, const mt_frame *f)
 
 static int terminate(sup_client *c, const mt_frame *f)
 {
-    const mt_ended what = {.status = MT_RUN_FINISHED, .reason = MT_END_TERMINATED};
+    mt_ended what = {.status = MT_RUN_FINISHED};
     _cleanup_free_ char *by = NULL, *details = NULL;
     mt_str name;
 
     if (mt_get_terminate(f, &name) < 0)
         return -1;
+    what.reason = mt_stop_reason(name);
     by = mt_str_dup(name);
     details = by ? mt_asprintf("stopped by %s", by) : NULL;
     sup_end(c->s, &what, by, details);

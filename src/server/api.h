@@ -71,9 +71,9 @@ typedef struct mt_request {
     size_t query_count_;
     mt_user user;                // who asks; undefined on MT_ROUTE_OPEN routes
     const char *run_id;          // the run by way of whose sign-in this is done, or NULL
-    const char *app_run_id;      // the app run whose program calls, or NULL
-    const char *run_namespace;   // its namespace, when `via` is "run": the default there
-    const char *via;             // "key", "socket" or "run"
+    const char *app_run_id;      // the app run whose program does it, or NULL
+    const char *run_namespace;   // of either, when `via` is "run" or "app": the default there
+    const char *via;             // "key", "socket", "run" or "app"
     const char *peer;            // for logs: "uid 0", "127.0.0.1"
     mt_json *body;               // parsed JSON body, NULL when there was none
     const char *idempotency_key; // NULL when not given
@@ -134,6 +134,7 @@ typedef struct mt_reply {
     mt_follow_spec follow; // command_id not NULL: the body is this
     bool not_yet;          // set by mt_reply_not_yet(), as the next one
     const char *topic_;
+    bool hears_lines_;   // set by mt_reply_no_line_yet()
     const char *run_id_; // set by mt_reply_once_synced()
 } mt_reply;
 
@@ -145,6 +146,8 @@ void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // 
 // Only on MT_ROUTE_WAIT routes, while !req->waited_out: call me again when something happened.
 // topic: the id of the run or command that something has to happen to; lives in the arena.
 int mt_reply_not_yet(mt_reply *reply, const char *topic);
+// The same for who waits for lines of an app's run: call me also when it printed.
+int mt_reply_no_line_yet(mt_reply *reply, const char *topic);
 // The answer tells of an end, of a run or of a command of it, that the store has: it goes out when
 // the disk has it, too.
 int mt_reply_once_synced(mt_request *req, mt_reply *reply, const char *run_id, const char *id,
@@ -185,7 +188,8 @@ int mt_check_run_user(const mt_request *req, const mt_run *run, const char *fiel
                       mt_err **err);
 
 typedef enum mt_news {
-    MT_NEWS_BEGUN, // a command: for who follows its output alone
+    MT_NEWS_BEGUN,   // a command: for who follows its output alone
+    MT_NEWS_PRINTED, // a run of an app: for who waits for its lines alone
     MT_NEWS_ALL,
 } mt_news;
 // Wakes the requests that wait for topic (the id of a run or command). Any thread.

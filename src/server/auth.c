@@ -138,9 +138,24 @@ static int by_run(mt_request *req, mt_err **err)
     return req->run_namespace ? 0 : mt_fail_oom(err);
 }
 
+// Calls of a program: an app run's starter, as he is now.
+static int by_app(const mt_door *door, mt_request *req, mt_err **err)
+{
+    char ns[MT_STORE_NAME];
+
+    if (mt_store_app_run_sign_in(req->api->store, door->run_id, &req->user, ns, err) < 0)
+        return -1;
+    req->via = "app";
+    req->app_run_id = mt_arena_strdup(req->arena, door->run_id);
+    req->run_namespace = mt_arena_strdup(req->arena, ns);
+    return req->app_run_id && req->run_namespace ? 0 : mt_fail_oom(err);
+}
+
 static int find_user(const mt_door *door, const mt_http_request *request, const mt_http_peer *peer,
                      mt_request *req, mt_err **err)
 {
+    if (door->kind == MT_DOOR_APP)
+        return by_app(door, req, err);
     if (mt_http_header_count(request, "Authorization") > 0)
         return by_key(request, req, err);
     if (door->kind == MT_DOOR_RUN)

@@ -8,9 +8,9 @@
 
 // What a listener is, as its tag.
 typedef struct mt_door {
-    enum { MT_DOOR_SOCKET, MT_DOOR_TCP, MT_DOOR_RUN } kind;
+    enum { MT_DOOR_SOCKET, MT_DOOR_TCP, MT_DOOR_RUN, MT_DOOR_APP } kind;
     const char *const *hosts; // TCP: names (without port) that a Host header may give; NULL ends
-    char run_id[MT_ID_TEXT];  // RUN
+    char run_id[MT_ID_TEXT];  // RUN; APP: the app run
     uint32_t uid_base;        // RUN: the first id of its block
 } mt_door;
 

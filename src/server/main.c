@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "capsule/journal.h"
+#include "core/apps.h"
 #include "core/runs.h"
+#include "server/app-calls.h"
 #include "server/config.h"
 #include "server/confine.h"
 #include "server/server.h"
@@ -172,17 +175,52 @@ static int open_parts(daemon_state *d, mt_err **err)
     return 0;
 }
 
+static int stop_capsule_run(const char *id, const char *app_run_id, void *data, mt_err **err)
+{
+    const mt_api *api = data;
+    char by[MT_STORE_BY];
+
+    (void)snprintf(by, sizeof(by), MT_BY_APP_RUN "%s", app_run_id);
+    if (mt_store_run_request_stop(api->store, id, by, err) < 0)
+        return -1;
+    return mt_runs_terminate(api->runs, id, by, err);
+}
+
+static mt_app_outcome perform(mt_app_call *call, void *data)
+{
+    const mt_api *api = data;
+
+    return mt_app_call_perform(call, mt_server_app_door(api->server));
+}
+
+static int open_apps(daemon_state *d, mt_err **err)
+{
+    const mt_apps_options options = {.store = d->api.store,
+                                     .perform = perform,
+                                     .stop_capsule_run = stop_capsule_run,
+                                     .data = &d->api};
+
+    mt_app_door_set_folder(mt_server_app_door(d->server), d->api.vfs_dirfd);
+    return mt_apps_new(&options, &d->api.apps, err);
+}
+
 // Every change of a run or command wakes who waits for it; for one that was just made nobody does.
 // On whatever thread the store was written by.
 static void on_events(const mt_event *events, size_t count, void *data)
 {
+    const mt_api *api = data;
+
     for (size_t i = 0; i < count; i++) {
         bool of_command = strcmp(events[i].kind, "command") == 0;
         bool begun = of_command && strcmp(events[i].change, "started") == 0;
 
-        if ((of_command || strcmp(events[i].kind, "capsuleRun") == 0) &&
-            strcmp(events[i].change, "created") != 0)
-            mt_announce(data, events[i].object_id, begun ? MT_NEWS_BEGUN : MT_NEWS_ALL);
+        if ((!of_command && strcmp(events[i].kind, "capsuleRun") != 0 &&
+             strcmp(events[i].kind, "appRun") != 0) ||
+            strcmp(events[i].change, "created") == 0)
+            continue;
+        mt_announce(api, events[i].object_id, begun ? MT_NEWS_BEGUN : MT_NEWS_ALL);
+        if (!begun && api->apps)
+            mt_apps_announce(api->apps, events[i].object_id);
     }
 }
 
@@ -327,8 +365,10 @@ static int start_as_service(daemon_state *d, mt_err **err)
     if (confine(d, err) < 0 || open_parts(d, err) < 0)
         return -1;
     sweep_file_systems(d);
+    if (open_apps(d, err) < 0)
+        return -1;
     mt_store_set_listener(d->api.store, on_events, &d->api);
-    if (mt_runs_adopt(d->api.runs, err) < 0)
+    if (mt_runs_adopt(d->api.runs, err) < 0 || mt_apps_adopt(d->api.apps, err) < 0)
         return -1;
     mt_retention_options retention = {.store = d->api.store,
                                       .runs = d->api.runs,
@@ -355,9 +395,14 @@ static int run(daemon_state *d, mt_err **err)
 
 static void release(daemon_state *d)
 {
+    // Programs first: they call by way of the server.
+    if (d->server)
+        mt_app_door_shut(mt_server_app_door(d->server));
+    mt_apps_stop(d->api.apps);
     mt_server_free(d->server);
     mt_shells_free(d->api.shells);
     mt_retention_stop(d->retention);
+    mt_apps_free(d->api.apps);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);

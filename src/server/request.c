@@ -157,6 +157,12 @@ int mt_reply_not_yet(mt_reply *reply, const char *topic)
     return 0;
 }
 
+int mt_reply_no_line_yet(mt_reply *reply, const char *topic)
+{
+    reply->hears_lines_ = true;
+    return mt_reply_not_yet(reply, topic);
+}
+
 int mt_reply_once_synced(mt_request *req, mt_reply *reply, const char *run_id, const char *id,
                          mt_err **err)
 {

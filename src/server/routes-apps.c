@@ -160,7 +160,7 @@ static int get_lines(mt_request *req, mt_reply *reply, const char *levels, mt_er
             0)
         return -1;
     if (lines.count == 0 && !has_ended(&run) && !req->waited_out)
-        return mt_reply_not_yet(reply, mt_arena_strdup(req->arena, run.id));
+        return mt_reply_no_line_yet(reply, mt_arena_strdup(req->arena, run.id));
     mt_jw_init(&w, &reply->body, 0);
     mt_jw_begin_object(&w);
     mt_jw_key(&w, "items");

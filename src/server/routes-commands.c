@@ -124,19 +124,31 @@ static int read_environment(mt_request *req, mt_command *c, mt_err **err)
     return 0;
 }
 
+// Programs of apps give milliseconds.
+static int read_milliseconds(const mt_request *req, mt_command *c, mt_err **err)
+{
+    if (!req->app_run_id)
+        return 0;
+    return mt_json_opt_int(req->body, "maxMs", (mt_json_range){0, INT64_MAX / 1000000, 0},
+                           &c->max_duration_ms, err);
+}
+
 static int read_command(mt_request *req, mt_command *c, mt_err **err)
 {
     mt_str command = {0}, user = {0}, folder = {0};
 
     if (mt_json_need_object(req->body, "the request", err) < 0 ||
+        read_milliseconds(req, c, err) < 0 ||
         MT_JSON_ONLY(req->body, err, "command", "arguments", "runAsUser", "maxDuration", "async",
-                     "workingDirectory", "environment", "stdin") < 0 ||
+                     "workingDirectory", "environment", "stdin",
+                     req->app_run_id ? "maxMs" : "stdin") < 0 ||
         mt_json_need_string(req->body, "command", &command, err) < 0 ||
         mt_json_opt_string(req->body, "runAsUser", &user, err) < 0 ||
         mt_json_opt_string(req->body, "workingDirectory", &folder, err) < 0 ||
         mt_json_opt_bytes(req->body, "stdin", &c->input, err) < 0 ||
         mt_json_opt_bool(req->body, "async", false, &c->async, err) < 0 ||
-        mt_json_opt_duration(req->body, "maxDuration", 0, &c->max_duration_ms, err) < 0 ||
+        mt_json_opt_duration(req->body, "maxDuration", c->max_duration_ms, &c->max_duration_ms,
+                             err) < 0 ||
         read_arguments(req, c, err) < 0 || read_environment(req, c, err) < 0)
         return -1;
     c->command = command.data;

@@ -222,12 +222,13 @@ static int write_definition(mt_jw *w, const mt_resource *r, const mt_api *api, m
 }
 
 // What it takes and gives; null of one that this server does not understand any more.
-static void write_signature(mt_jw *w, const mt_resource *r, const mt_api *api)
+static void write_signature(mt_jw *w, const mt_resource *r, const mt_namespace *ns,
+                            const mt_api *api)
 {
     _cleanup_buf_ mt_buf inputs = MT_BUF_INIT(MT_REPLY_BODY_MAX);
     const char *returns = NULL;
 
-    if (mt_apps_describe(api->apps, r, &inputs, &returns, NULL) == 0) {
+    if (mt_apps_describe(api->apps, ns->id, r, &inputs, &returns, NULL) == 0) {
         mt_jw_key(w, "inputs");
         mt_jw_raw(w, (mt_str){mt_buf_str(&inputs), inputs.len});
     } else {
@@ -267,7 +268,7 @@ static int get_resource(mt_request *req, mt_reply *reply, mt_resource_kind kind,
     if (write_definition(&w, &r, req->api, err) < 0)
         return -1;
     if (kind == MT_RESOURCE_APP)
-        write_signature(&w, &r, req->api);
+        write_signature(&w, &r, &ns, req->api);
     mt_jw_end_object(&w);
     return reply->body.failed ? mt_fail_oom(err) : 0;
 }

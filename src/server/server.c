@@ -46,7 +46,8 @@ typedef struct job {
     // Waiting.
     const char *topic; // NULL: does not wait
     bool fired;
-    bool held; // the answer is there, and tells of an end that the disk may not have yet
+    bool hears_lines; // what it waits for may be lines that are printed
+    bool held;        // the answer is there, and tells of an end that the disk may not have yet
     mt_timer *timer;
     struct job *next_waiting;
     mt_follow *follow; // the answer, where it goes on
@@ -58,7 +59,8 @@ struct mt_server {
     mt_api *api;
     mt_http_server *http;
     mt_doors *doors;
-    mt_callers *callers, *run_callers; // by the host's doors, and by those of runs
+    mt_app_door *app_door;
+    mt_callers *callers, *run_callers; // by the host's doors, and by those of runs and programs
     unsigned to_stop;                  // of the two that have not
     void (*stopped)(void *data);
     void *stopped_data;
@@ -195,6 +197,9 @@ static void announced(void *data)
         }
         if (a->news == MT_NEWS_BEGUN)
             continue;
+        // One on a worker has not said yet what it hears.
+        if (a->news == MT_NEWS_PRINTED && !j->hears_lines && !j->running)
+            continue;
         if (j->held) {
             if (may_be_told(j))
                 answer_held(j);
@@ -324,7 +329,7 @@ static mt_lane lane_of(const job *j)
 {
     mt_str key;
 
-    if (j->door.kind == MT_DOOR_RUN)
+    if (j->door.kind == MT_DOOR_RUN || j->door.kind == MT_DOOR_APP)
         return (mt_lane){.number = hash_of(mt_str_of(j->door.run_id)), .of_run = true};
     if (!mt_http_header(j->http, "Authorization", &key))
         key = j->peer.is_unix ? (mt_str){(const char *)&j->peer.uid, sizeof(j->peer.uid)}
@@ -528,6 +533,7 @@ static void on_worked(void *data)
     if (j->reply.not_yet && !j->err) {
         bool again = j->fired;
 
+        j->hears_lines = j->reply.hears_lines_;
         // What it waits for may have happened before anybody listened: look once more.
         if (j->reply.topic_ && (!j->topic || strcmp(j->topic, j->reply.topic_) != 0)) {
             leave_topic(j);
@@ -671,6 +677,9 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
         j->req.range = NULL;
     if (key && (!*key || strlen(key) > 255))
         return mt_fail(err, MT_E_BAD_REQUEST, "Idempotency-Key must have 1 to 255 characters");
+    if (key && mt_starts_with(key, "app-run ") && j->door.kind != MT_DOOR_APP)
+        return mt_fail(err, MT_E_BAD_REQUEST,
+                       "an Idempotency-Key that begins with 'app-run ' is for programs of apps");
     j->req.idempotency_key = key;
     return 0;
 }
@@ -784,7 +793,8 @@ int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
     server->http = mt_http_server_new(loop, &limits, &handler);
     if (!server->callers || !server->run_callers || !server->http)
         (void)mt_fail_oom(err);
-    else if (mt_doors_new(loop, &handler, &server->doors, err) == 0) {
+    else if (mt_doors_new(loop, &handler, &server->doors, err) == 0 &&
+             mt_app_door_new(loop, &handler, &server->app_door, err) == 0) {
         api->server = server;
         *ret = server;
         return 0;
@@ -795,7 +805,7 @@ int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err)
 
 int mt_server_start(mt_server *server, size_t workers, mt_err **err)
 {
-    return mt_pool_new(workers, &server->pool, err);
+    return mt_pool_new(workers, 0, &server->pool, err);
 }
 
 void mt_server_free(mt_server *server)
@@ -807,6 +817,7 @@ void mt_server_free(mt_server *server)
     mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
+    mt_app_door_free(server->app_door);
     mt_callers_free(server->callers);
     mt_callers_free(server->run_callers);
     free(server);
@@ -820,6 +831,11 @@ mt_http_server *mt_server_http(mt_server *server)
 mt_doors *mt_server_doors(mt_server *server)
 {
     return server->doors;
+}
+
+mt_app_door *mt_server_app_door(mt_server *server)
+{
+    return server->app_door;
 }
 
 void mt_server_run_ends(mt_server *server, const char *run_id)

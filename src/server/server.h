@@ -10,18 +10,20 @@
 //   is over, or the client is gone
 #pragma once
 
+#include "core/pool.h"
 #include "server/api.h"
+#include "server/app-door.h"
 #include "server/auth.h"
 #include "server/doors.h"
-#include "server/pool.h"
 
 // No threads yet: listeners may be added while the process still has its rights.
 int mt_server_new(mt_loop *loop, mt_api *api, mt_server **ret, mt_err **err);
 // Starts the workers. Before the loop runs.
 int mt_server_start(mt_server *server, size_t workers, mt_err **err);
-void mt_server_free(mt_server *server);            // lets handlers finish; accepts NULL
-mt_http_server *mt_server_http(mt_server *server); // of the host's doors
-mt_doors *mt_server_doors(mt_server *server);      // those of runs
+void mt_server_free(mt_server *server);             // lets handlers finish; accepts NULL
+mt_http_server *mt_server_http(mt_server *server);  // of the host's doors
+mt_doors *mt_server_doors(mt_server *server);       // those of runs
+mt_app_door *mt_server_app_door(mt_server *server); // that of programs
 // A run ends, or its end is stored: its door is shut, and what goes on by way of its sign-in,
 // through whatever door, is cut.
 void mt_server_run_ends(mt_server *server, const char *run_id);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/tap.h"
+#include "core/pool.h"
 #include "server/callers.h"
 #include "server/config.h"
-#include "server/pool.h"
 #include "server/router.h"
 
 #include <pthread.h>
@@ -139,7 +139,7 @@ static void test_pool(void)
     struct count c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     mt_pool *pool = NULL;
 
-    CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
+    CHECK_INT(mt_pool_new(4, 0, &pool, NULL), 0);
     for (int i = 0; i < 1000; i++)
         if (mt_pool_run(pool, (mt_lane){(uint64_t)i, i % 3 == 0}, work, &c) < 0)
             break;
@@ -186,7 +186,7 @@ static void test_pool_is_fair(bool runs)
     struct gate g = {.c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0}};
     mt_pool *pool = NULL;
 
-    CHECK_INT(mt_pool_new(4, &pool, NULL), 0);
+    CHECK_INT(mt_pool_new(4, 0, &pool, NULL), 0);
     for (int i = 0; i < 100; i++)
         CHECK_INT(mt_pool_run(pool, (mt_lane){runs ? (uint64_t)i : 7, runs}, wait_at_gate, &g), 0);
     for (int i = 0; i < 10; i++)

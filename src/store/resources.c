@@ -456,14 +456,15 @@ static int not_found(db *d, const char *namespace_id, mt_resource_kind kind, con
                    mt_resource_kind_name(kind), name, in);
 }
 
-static int load_resource(db *d, const char *namespace_id, mt_resource_kind kind, const char *name,
-                         int64_t version, mt_resource *ret, mt_err **err)
+// How: DB_RESOURCE_GET, or DB_RESOURCE_VERSION.
+static int load_resource(db *d, db_id how, const char *namespace_id, mt_resource_kind kind,
+                         const char *name, int64_t version, mt_resource *ret, mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
     int r;
 
-    if (db_start(d, RESOURCE_GET, &st, err, T(namespace_id), T(mt_resource_kind_name(kind)),
-                 T(name), I(version)) < 0)
+    if (db_start_id(d, how, &st, err, T(namespace_id), T(mt_resource_kind_name(kind)), T(name),
+                    I(version)) < 0)
         return -1;
     r = db_step(d, st, err);
     if (r <= 0)
@@ -471,8 +472,8 @@ static int load_resource(db *d, const char *namespace_id, mt_resource_kind kind,
     return resource_row(st, ret, err);
 }
 
-int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kind kind,
-                          const char *name, int64_t version, mt_resource *ret, mt_err **err)
+static int get_resource(mt_store *s, db_id how, const char *namespace_id, mt_resource_kind kind,
+                        const char *name, int64_t version, mt_resource *ret, mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
     _cleanup_(mt_resource_done) mt_resource found = {0};
@@ -480,9 +481,11 @@ int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kin
 
     if (reader_get(s, &r, err) < 0 || reader_snapshot(r, err) < 0)
         return -1;
-    rc = load_resource(r->db, namespace_id, kind, name, version, &found, err);
+    rc = load_resource(r->db, how, namespace_id, kind, name, version, &found, err);
     if (rc > 0 && version > 0) // tell a missing version from a missing resource
-        rc = load_resource(r->db, namespace_id, kind, name, 0, &found, err) > 0 ? 1 : 2;
+        rc = load_resource(r->db, DB_RESOURCE_GET, namespace_id, kind, name, 0, &found, err) > 0
+                 ? 1
+                 : 2;
     if (rc > 0)
         return not_found(r->db, namespace_id, kind, name, rc == 2 ? version : 0, err);
     if (rc < 0 || load_versions(r->db, &found, err) < 0 || load_sources(r->db, &found, err) < 0)
@@ -490,6 +493,18 @@ int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kin
     *ret = found;
     found = (mt_resource){0};
     return 0;
+}
+
+int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kind kind,
+                          const char *name, int64_t version, mt_resource *ret, mt_err **err)
+{
+    return get_resource(s, DB_RESOURCE_GET, namespace_id, kind, name, version, ret, err);
+}
+
+int mt_store_resource_version(mt_store *s, const char *namespace_id, mt_resource_kind kind,
+                              const char *name, int64_t version, mt_resource *ret, mt_err **err)
+{
+    return get_resource(s, DB_RESOURCE_VERSION, namespace_id, kind, name, version, ret, err);
 }
 
 int mt_store_resource_list(mt_store *s, const char *namespace_id, mt_resource_kind kind,

@@ -349,6 +349,9 @@ void mt_resource_list_done(mt_resource_list *l);
 // version 0: the newest. Removed ones are notFound.
 int mt_store_resource_get(mt_store *s, const char *namespace_id, mt_resource_kind kind,
                           const char *name, int64_t version, mt_resource *ret, mt_err **err);
+// The same of a version that was there at some time, whether or not the resource was removed since.
+int mt_store_resource_version(mt_store *s, const char *namespace_id, mt_resource_kind kind,
+                              const char *name, int64_t version, mt_resource *ret, mt_err **err);
 int mt_store_resource_list(mt_store *s, const char *namespace_id, mt_resource_kind kind,
                            mt_page page, mt_resource_list *ret, mt_err **err); // by name
 

@@ -208,18 +208,18 @@ static char *text_of(size_t len)
 static void test_limits(void)
 {
     _cleanup_err_ mt_err *err = NULL;
-    _cleanup_free_ char *half = text_of(MT_STORE_APP_JOURNAL / 2 - 7);
     char run[MT_ID_TEXT];
     mt_app_call_record c;
 
     start(run);
-    put(run, answered(1, half));
-    put(run, answered(2, half)); // exactly all that there is
-    c = answered(3, "");
+    run_sql("UPDATE app_runs SET journal_bytes = (64 << 20) - 20 WHERE date_ended = 0");
+    put(run, answered(1, "123456"));
+    put(run, waiting(1, "1234567890123")); // exactly all that there is
+    c = answered(2, "");
     CHECK_CODE(mt_store_app_call_put(store, run, &c, &err), CAPACITY_EXCEEDED);
-    put(run, answered(2, "1")); // room again
+    put(run, answered(1, "123456")); // room again
     put(run, c);
-    check_counts(run, 3, MT_STORE_APP_JOURNAL / 2 + 8 + 7);
+    check_counts(run, 2, MT_STORE_APP_JOURNAL);
     end(run);
     start(run);
     run_sql("UPDATE app_runs SET call_count = 99999 WHERE date_ended = 0");
@@ -484,7 +484,7 @@ static void test_many_bytes(void)
     print_many(run, 5, 1, 'o', MT_STR("x\n"));
     check_kept(run, 2, 5, 5, 4);
     // Of one that is over all of it alone the end is kept, and no half of a character.
-    memcpy(huge + 98, "\xe2\x82\xac", 3);
+    memcpy(huge + 98, (const char[]){'\xe2', '\x82', '\xac'}, 3);
     huge[MT_STORE_APP_CONSOLE + 99] = '\n';
     print_many(run, 6, 1, 'o', mt_str_of(huge));
     check_kept(run, 6, 6, 6, 1);

@@ -576,7 +576,8 @@ static void test_long_details(void)
     mt_app_run r = {0};
 
     memset(text, 'x', sizeof(text) - 1);
-    memcpy(text + MT_STORE_APP_DETAILS - 1, "\xe2\x82\xac", 3); // lies across the cut
+    memcpy(text + MT_STORE_APP_DETAILS - 1, (const char[]){'\xe2', '\x82', '\xac'},
+           3); // lies across the cut
     start(&anna, "a", id);
     CHECK_OK(mt_store_app_run_end(store, id, &how, &err));
     CHECK_OK(mt_store_app_run_get(store, NULL, id, &r, &err));

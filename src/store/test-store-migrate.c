@@ -91,7 +91,7 @@ static void test_before_apps(const char *top)
     mt_command_record_done(&c);
     CHECK_CODE(mt_store_run_by_idempotency(s, &anna, "command", "d", &r, &err), IDEMPOTENCY_REUSED);
     CHECK_IS(mt_store_run_by_idempotency(s, &anna, "old", "d", &r, &err), 1);
-    s = mt_store_close(s);
+    (void)mt_store_close(s);
     s = open_or_die(dir); // and it stays so
     CHECK_OK(mt_store_run_get(s, NULL, "r", &r, &err));
     mt_run_done(&r);

@@ -75,6 +75,14 @@ def apps(api, ns):
 
 
 @pytest.fixture()
+def own_apps(own):
+    """Those of a server that may be killed."""
+    apps = Apps(own, own.namespace("apps"))
+    own.call("POST", f"/v1/namespaces/{apps.ns}/vfs", {"name": "work"}, 201)
+    return apps
+
+
+@pytest.fixture()
 def person(api, apps):
     """Makes a user, of the namespace or not, who sees its apps."""
     def make(member=True):

@@ -7,10 +7,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pytest
-
-from conftest import Api, mtr, Ref
-import mtserver
+from conftest import mtr, Ref
 from test_recovery import leftovers, supervisors, wait_for
 
 COMMANDS = int(os.environ.get("MT_COMMANDS", "40"))  # that run at the same time
@@ -22,12 +19,6 @@ RUNNING = """printf x >> /mnt/work/once-$0; echo out-$0; echo err-$0 >&2
 while [ ! -e /mnt/work/go ]; do sleep 0.2; done
 head -c 70000 /dev/zero | tr '\\0' a; echo; echo end-$0 >&2; exit $1"""
 WAITING = "printf $0 >> /mnt/work/order-$1; echo queued-$0; exit $0"
-
-
-@pytest.fixture()
-def own():
-    with mtserver.Server(image="slim") as server:
-        yield Api(server)
 
 
 class Field:

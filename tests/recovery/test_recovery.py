@@ -7,22 +7,13 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
-from conftest import Api, mtr
+from conftest import mtr
 import mtserver
 
 SPARES = 4  # machines that mt-runner makes ahead (--spares)
 KILLS = int(os.environ.get("MT_KILLS", "10"))
 STARTS = int(os.environ.get("MT_STARTS", "50"))
 SMALL = {"limits": {"memory": "64MiB", "disk": "64MiB", "pids": 64}}
-
-
-@pytest.fixture()
-def own():
-    """A server of the test's own, to be killed."""
-    with mtserver.Server(image="slim") as server:
-        yield Api(server)
 
 
 def wait_for(condition, what, seconds=30):

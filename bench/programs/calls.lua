@@ -1,0 +1,10 @@
+-- Calls of small functions.
+local function fib(n)
+  if n < 2 then
+    return n
+  end
+  return fib(n - 1) + fib(n - 2)
+end
+function main()
+  return fib(27)
+end
