@@ -2,7 +2,6 @@
 // Any bytes through lexer, parser, checker and emitter, as one file and as two. A form feed divides
 // them. What has no errors is run, with little memory and for a short while, in one go and again in
 // small turns, and comes to the same.
-#include "json/json.h"
 #include "mtc/testcode.h"
 #include "mtc/vm-internal.h"
 #include "json/json.h"
