@@ -86,7 +86,7 @@ class Server:
 
     def __init__(self, image="slim", state=None, instance=None, tcp="127.0.0.1:0",
                  scratch_size="2GiB", server_options=(), runner_options=(), log_level="info",
-                 runner_prefix=(), runner_environment=None):
+                 runner_prefix=(), runner_environment=None, server_environment=None):
         self.image = image
         self.temporary = state is None
         self.dir = Path(tempfile.mkdtemp(prefix="maitento-") if state is None else state)
@@ -100,6 +100,7 @@ class Server:
         self.log_level = log_level
         self.runner_prefix = list(runner_prefix)  # a program that executes the runner, with its arguments
         self.runner_environment = runner_environment
+        self.server_environment = server_environment
         self.runner = self.server = None
         self.url = self.key = None
         self.socket = str(self.dir / "api.sock")
@@ -139,7 +140,7 @@ class Server:
         self.server = self._spawn("maitentod", [
             "--runner", str(self.dir / "runner.sock"), "--socket", self.socket,
             "--tcp", self.tcp, "--default-image", self.image, "--disk", "256MiB", "--ready-file", str(ready),
-            *self.server_options])
+            *self.server_options], (), self.server_environment)
         self._wait(lambda: ready.exists() and self._healthy(), self.server, "maitentod")
         self.url = json.loads(ready.read_text())["url"] or f"unix:{self.socket}"
 

@@ -66,7 +66,8 @@ const cli_option *cli_option_find(const cli_command *command, const char *name);
 const cli_option *cli_option_at(const cli_command *command, size_t i);
 const cli_command *cli_command_at(size_t i); // all that people see; NULL past the end
 const cli_command *cli_command_find(const char *name);
-const char *cli_command_nearest(const char *name);
+// What to say of a name that no command has: "did you mean 'cp'?", or who lists them.
+char *cli_command_hint(const char *name);
 void cli_print_help(const cli *c, const cli_command *command); // NULL: of mt itself
 
 // --- one call of mt ---

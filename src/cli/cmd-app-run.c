@@ -186,7 +186,6 @@ const cli_command cli_app_run_commands[] = {
      "  mt app-run report --inputs '{\"month\": 11, \"regions\": [\"North\", \"West\"]}' --quiet",
      start_options, run_run},
     {"app-start", "APP", 1, 1, "start a run of an app and print its id", INPUTS,
-     "  RUN=$(mt app-start analyst --input-question=\"How many units?\")", start_options,
-     run_start},
+     "  mt app-start analyst --input-question=\"How many units?\"", start_options, run_start},
     {NULL},
 };

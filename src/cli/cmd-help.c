@@ -31,21 +31,28 @@ const cli_command *cli_command_find(const char *name)
     return NULL;
 }
 
-const char *cli_command_nearest(const char *name)
+static bool ends_in_word(const char *name, const char *word)
 {
-    const char *nearest = mt_nearest(mt_str_of(name), command_name_at, NULL), *is, *only = NULL;
+    size_t len = strlen(name), n = strlen(word);
 
-    // "exec" is "capsule-exec", where no other command ends so.
-    for (size_t i = 0; !nearest && (is = command_name_at(i, NULL)) != NULL; i++) {
-        size_t len = strlen(is), n = strlen(name);
+    return n > 0 && n + 1 < len && name[len - n - 1] == '-' && mt_streq(name + len - n, word);
+}
 
-        if (n == 0 || n + 1 >= len || is[len - n - 1] != '-' || !mt_streq(is + len - n, name))
-            continue;
-        if (only)
-            return NULL;
-        only = is;
+char *cli_command_hint(const char *name)
+{
+    const char *found[2] = {NULL}, *is;
+    size_t count = 0;
+
+    // "exec" is "capsule-exec", "logs" that of a capsule or an app.
+    for (size_t i = 0; (is = command_name_at(i, NULL)) != NULL; i++) {
+        if (ends_in_word(is, name) && count++ < MT_ARRAY_SIZE(found))
+            found[count - 1] = is;
     }
-    return nearest ? nearest : only;
+    if (count == 2)
+        return xprintf("did you mean '%s' or '%s'?", found[0], found[1]);
+    if (count != 1)
+        found[0] = mt_nearest(mt_str_of(name), command_name_at, NULL);
+    return found[0] ? xprintf("did you mean '%s'?", found[0]) : xstrdup("mt help lists them");
 }
 
 static void print_options(const cli_option *options)
@@ -101,16 +108,14 @@ void cli_print_help(const cli *c, const cli_command *command)
 
 static int run_help(cli *c, mt_err **err)
 {
-    const char *name = cli_arg(c, 0), *nearest;
+    const char *name = cli_arg(c, 0);
     const cli_command *k = name ? cli_command_find(name) : NULL;
 
     if (name && !k) {
+        _cleanup_free_ char *hint = cli_command_hint(name);
+
         c->command = NULL; // "mt help" lists them
-        nearest = cli_command_nearest(name);
-        if (nearest)
-            return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", name,
-                             nearest);
-        return cli_usage(c, err, "there is no command '%.60s': mt help lists them", name);
+        return cli_usage(c, err, "there is no command '%.60s': %s", name, hint);
     }
     cli_print_help(c, k);
     return 0;

@@ -204,7 +204,7 @@ static int parse_letters(cli *c, const char *word, char ***next, mt_err **err)
 // The command word itself is found on the way: options may stand before it.
 static int take_word(cli *c, char *word, mt_err **err)
 {
-    const char *nearest;
+    _cleanup_free_ char *hint = NULL;
 
     if (c->command) {
         c->args[c->arg_count++] = word;
@@ -213,10 +213,8 @@ static int take_word(cli *c, char *word, mt_err **err)
     c->command = cli_command_find(word);
     if (c->command)
         return 0;
-    nearest = cli_command_nearest(word);
-    if (nearest)
-        return cli_usage(c, err, "there is no command '%.60s': did you mean '%s'?", word, nearest);
-    return cli_usage(c, err, "there is no command '%.60s': mt help lists them", word);
+    hint = cli_command_hint(word);
+    return cli_usage(c, err, "there is no command '%.60s': %s", word, hint);
 }
 
 static int check_count(cli *c, mt_err **err)

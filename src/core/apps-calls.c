@@ -385,7 +385,7 @@ static app_step replay(app_live *l, const mt_app_call_record *r, const mt_mtc_bu
         return answer_machine(l, r->code, mt_str_of(r->result));
     begin(l, b, MT_TAKE_PTR(own), r->until);
     l->open = true;
-    return go_on(l);
+    return APP_STEP_ON;
 }
 
 static app_step made_again(app_live *l, const mt_mtc_builtin *b, mt_json *arguments)
@@ -400,7 +400,7 @@ static app_step made_again(app_live *l, const mt_mtc_builtin *b, mt_json *argume
         return replay(l, r, b, MT_TAKE_PTR(own));
     mt_app_call_list_done(&l->replay);
     begin(l, b, MT_TAKE_PTR(own), 0);
-    return go_on(l);
+    return APP_STEP_ON;
 }
 
 int app_call_take_up(app_live *l, mt_err **err)

@@ -53,7 +53,7 @@ int app_clock_room(mt_apps *apps)
 
     if (apps->live_count < apps->heap_cap)
         return 0;
-    bigger = reallocarray(apps->heap, cap, sizeof(*bigger));
+    bigger = reallocarray((void *)apps->heap, cap, sizeof(void *));
     if (!bigger)
         return -ENOMEM;
     apps->heap = bigger;

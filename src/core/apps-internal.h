@@ -52,6 +52,10 @@ typedef struct app_notes_refused {
 
 typedef enum app_state { APP_PARKED, APP_QUEUED, APP_TURN } app_state;
 
+// Where a turn takes place. Machines have few workers, so that processors are left for who waits
+// for an answer; who calls waits most of the time.
+typedef enum app_place { APP_MACHINES, APP_CALLS, APP_PLACES } app_place;
+
 typedef struct app_live {
     mt_apps *apps;
     struct app_live *next; // of a bucket
@@ -66,7 +70,8 @@ typedef struct app_live {
 
     // Guarded by apps->lock.
     app_state state;
-    bool poked; // something happened during its turn
+    app_place place; // of its next turn
+    bool poked;      // something happened during its turn
     bool cancelled;
     bool by_parent; // …as the app run that started it has ended
     char by[MT_STORE_BY];
@@ -94,7 +99,7 @@ typedef struct app_live {
 
 struct mt_apps {
     mt_apps_options options;
-    mt_pool *pool;
+    mt_pool *pools[APP_PLACES];
     pthread_mutex_t lock; // guards what follows, and what app_live says; a leaf
     pthread_cond_t clock_moved;
     pthread_t clock;
@@ -166,6 +171,7 @@ void app_notes_done(app_notes *n);
 
 typedef enum app_step {
     APP_STEP_ON,    // go on
+    APP_STEP_MOVE,  // go on at the other place
     APP_STEP_PARK,  // something has to happen first
     APP_STEP_LATER, // the platform cannot do it now: once more in a while
     APP_STEP_ENDED,
@@ -177,6 +183,12 @@ void app_call_done(app_live *l); // forgets it
 // The open call of the journal, where there is one, as the one being made; for a run without a
 // machine.
 int app_call_take_up(app_live *l, mt_err **err);
+
+// Where its next turn takes place.
+static inline app_place app_place_of(const app_live *l)
+{
+    return l->calling ? APP_CALLS : APP_MACHINES;
+}
 
 // ---- apps-turn.c ----
 

@@ -9,7 +9,7 @@
 
 enum {
     SLICE_STEPS = 100000,
-    TURN_US = 20 * 1000,
+    TURN_US = 5 * 1000,
     LATER_US = 1000 * 1000,
     RESULT_BYTES = 3 * MT_VM_STRING,
 };
@@ -218,6 +218,8 @@ static app_step one_step(app_live *l)
         return step;
     if (app_notes_check(l, &err) < 0)
         return app_notes_lost(l, err);
+    if (l->place != app_place_of(l))
+        return APP_STEP_MOVE;
     if (l->calling)
         return app_call_go_on(l);
     if (!l->vm)
@@ -273,7 +275,8 @@ void app_turn(void *live)
     }
     (void)pthread_mutex_lock(&apps->lock);
     l->state = APP_PARKED;
-    if (step == APP_STEP_ON || l->poked)
+    l->place = app_place_of(l);
+    if (step == APP_STEP_ON || step == APP_STEP_MOVE || l->poked)
         app_queue(l);
     else
         app_clock_set(l, l->wake_at);

@@ -7,10 +7,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
-    WORKERS = 4,
-    NICE = 5, // programs that compute stand back behind the server's own work
+    CALLERS = 4,
+    NICE = 10, // programs that compute stand back behind the server's own work
     MAX_LIVE = 20000,
     MAX_OF_USER = 12000,
     TOPICS_MAX = 1000,
@@ -37,7 +38,7 @@ void app_queue(app_live *l)
     if (l->state != APP_PARKED || l->apps->stop)
         return;
     app_clock_clear(l);
-    if (mt_pool_run(l->apps->pool, l->lane, app_turn, l) == 0)
+    if (mt_pool_run(l->apps->pools[l->place], l->lane, app_turn, l) == 0)
         l->state = APP_QUEUED;
     else // without memory: in a while
         app_clock_set(l, mt_now_us() + 100000);
@@ -320,6 +321,14 @@ int mt_apps_cancel(mt_apps *apps, const char *id, const char *by, mt_err **err)
 
 // ---- the whole ----
 
+// Half of the processors, at least one: the others are for who waits for answers.
+static size_t machines(const mt_apps_options *options)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return options->workers ? options->workers : (size_t)MT_MAX(processors / 2, 1L);
+}
+
 int mt_apps_new(const mt_apps_options *options, mt_apps **ret, mt_err **err)
 {
     mt_apps *apps = calloc(1, sizeof(*apps));
@@ -329,7 +338,8 @@ int mt_apps_new(const mt_apps_options *options, mt_apps **ret, mt_err **err)
     apps->options = *options;
     (void)pthread_mutex_init(&apps->lock, NULL);
     (void)pthread_mutex_init(&apps->programs_lock, NULL);
-    if (mt_pool_new(options->workers ? options->workers : WORKERS, NICE, &apps->pool, err) < 0 ||
+    if (mt_pool_new(machines(options), NICE, &apps->pools[APP_MACHINES], err) < 0 ||
+        mt_pool_new(CALLERS, 0, &apps->pools[APP_CALLS], err) < 0 ||
         app_clock_start(apps, err) < 0) {
         mt_apps_free(apps);
         return -1;
@@ -372,6 +382,7 @@ static int adopt(mt_apps *apps, const mt_app_run *run, mt_err **err)
     if (add(apps, l) < 0)
         return mt_fail_oom(err);
     (void)pthread_mutex_lock(&apps->lock);
+    l->place = app_place_of(l);
     // One that sleeps is left alone until its time has come.
     if (l->call.until > mt_now_us() && !l->cancelled)
         app_clock_set(l, l->call.until);
@@ -399,8 +410,8 @@ void mt_apps_stop(mt_apps *apps)
     if (!apps)
         return;
     app_clock_stop(apps); // from now on nobody is queued
-    mt_pool_free(apps->pool);
-    apps->pool = NULL;
+    for (size_t i = 0; i < APP_PLACES; i++)
+        mt_pool_free(MT_TAKE_PTR(apps->pools[i]));
     (void)mt_store_settle(apps->options.store, NULL); // what was noted tells its run
 }
 

@@ -47,7 +47,7 @@ typedef struct mt_app_call {
 
 typedef struct mt_apps_options {
     mt_store *store;
-    size_t workers;   // 0: 4
+    size_t workers;   // that run machines; 0: half of the processors
     int64_t max_live; // app runs of the whole server, 0: 20,000
     // Makes a call; on a worker, may block for a short while.
     mt_app_outcome (*perform)(mt_app_call *call, void *data);

@@ -4,7 +4,7 @@
 #include "mtc/value.h"
 
 #define MT_FAMILY(title)
-#define DECLARE_PURE(name)  int builtin_##name(mt_vm *vm, vm_value *args, vm_value *ret);
+#define DECLARE_PURE(name) int builtin_##name(mt_vm *vm, vm_value *args, vm_value *ret);
 #define DECLARE_READ(name)
 #define DECLARE_START(name)
 #define DECLARE_WRITE(name)

@@ -2,9 +2,9 @@
 // Any bytes through lexer, parser, checker and emitter, as one file and as two. A form feed divides
 // them. What has no errors is run, with little memory and for a short while, in one go and again in
 // small turns, and comes to the same.
-#include "json/json.h"
 #include "mtc/testcode.h"
-#include "mtc/vm.h"
+#include "mtc/vm-internal.h"
+#include "json/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,8 +72,11 @@ static void run(const mt_mtc_program *p, uint64_t slice, unsigned turns, mt_buf 
             answer(vm, calls++);
         state = mt_vm_run(vm, slice);
     }
-    if (vm)
-        say_end(vm, state, out);
+    if (!vm)
+        return;
+    say_end(vm, state, out);
+    vm_empty(vm);
+    require(vm->heap.used == 0);
     (void)mt_vm_free(vm);
 }
 

@@ -236,6 +236,10 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
     failed = !vm || (state == MT_VM_FAILED && mt_vm_failure_of(vm)->end == MT_VM_END_SYSTEM);
     if (failed && vm && !mt_streq(mt_vm_failure_of(vm)->message, "the server is out of memory"))
         CHECK_STR(mt_vm_failure_of(vm)->message, "the server is out of memory");
+    if (vm)
+        vm_empty(vm);
+    if (vm && vm->heap.used)
+        CHECK_INT(vm->heap.used, 0);
     (void)mt_vm_free(vm);
     return !failed;
 }

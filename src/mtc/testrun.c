@@ -206,6 +206,9 @@ uint64_t testrun_run(const testrun *run, mt_buf *out)
     else
         say_end(vm, go(&w, run->slice), out);
     steps = vm->steps;
+    vm_empty(vm);
+    if (vm->heap.used)
+        (void)mt_buf_addf(out, "%zu bytes are counted that nobody has\n", vm->heap.used);
     (void)mt_err_free(err);
     (void)mt_vm_free(vm);
     return steps;

@@ -30,6 +30,8 @@ void vm_place_of(const vm_frame *frame, char out[VM_PLACE])
 // Up to where it may stand in a string: it may have been cut, or come from outside.
 static mt_str valid(mt_str text)
 {
+    if (text.len == 0)
+        return MT_STR("");
     return (mt_str){text.data, mt_utf8_bad_at(text.data, text.len)};
 }
 
@@ -90,6 +92,7 @@ const char *vm_quote(mt_str text, char out[VM_QUOTE])
 {
     enum { SHOWN = 40 };
     size_t n = 0, chars = 0;
+    mt_str end;
 
     out[0] = '\'';
     while (n < text.len && chars++ < SHOWN) {
@@ -103,7 +106,8 @@ const char *vm_quote(mt_str text, char out[VM_QUOTE])
             out[1 + n] = ' ';
         n += step;
     }
-    (void)strcpy(out + 1 + n, n < text.len ? "…'" : "'");
+    end = n < text.len ? MT_STR("…'") : MT_STR("'");
+    memcpy(out + 1 + n, end.data, end.len + 1);
     return out;
 }
 

@@ -54,6 +54,7 @@ struct mt_vm {
     mt_vm_options options; // texts behind the struct
 };
 
+void vm_empty(mt_vm *vm); // before the end: heap.used is 0 then, or somebody counted wrong
 int vm_end(mt_vm *vm, mt_vm_end end); // of the run, when it has not ended yet; always -1
 // As vm_alloc(), of what had `old` bytes; p stays when it fails.
 void *vm_realloc(mt_vm *vm, void *p, size_t old, size_t size);

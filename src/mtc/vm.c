@@ -2,8 +2,6 @@
 // The machine: its beginning and end, functions called and left, and the loop over the words.
 #include "mtc/vm-internal.h"
 
-#include <assert.h>
-
 enum {
     STACK_LEAST = 16,
     FRAMES_LEAST = 4,
@@ -112,16 +110,24 @@ mt_vm *mt_vm_new(const mt_mtc_program *p, const mt_vm_options *options)
     return enter_main(vm) < 0 ? mt_vm_free(vm) : vm;
 }
 
+void vm_empty(mt_vm *vm)
+{
+    drop_down_to(vm, 0);
+    vm_unref(vm, vm->thrown);
+    vm_unref(vm, vm->result);
+    vm->thrown.kind = vm->result.kind = VM_NONE;
+    vm_free(vm, vm->stack, vm->stack_cap * sizeof(vm_value));
+    vm_free(vm, vm->frames, vm->frame_cap * sizeof(vm_frame));
+    vm->stack = NULL;
+    vm->frames = NULL;
+    vm->stack_cap = vm->frame_cap = vm->depth = 0;
+}
+
 mt_vm *mt_vm_free(mt_vm *vm)
 {
     if (!vm)
         return NULL;
-    drop_down_to(vm, 0);
-    vm_unref(vm, vm->thrown);
-    vm_unref(vm, vm->result);
-    vm_free(vm, vm->stack, vm->stack_cap * sizeof(vm_value));
-    vm_free(vm, vm->frames, vm->frame_cap * sizeof(vm_frame));
-    assert(vm->heap.used == 0); // whoever counts a value wrong is found here
+    vm_empty(vm);
     free(vm->trace);
     free(vm);
     return NULL;

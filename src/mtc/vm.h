@@ -55,7 +55,7 @@ int mt_vm_call_arguments(const mt_vm *vm, mt_buf *out);
 // "analyst.mtc:12:3", valid until it runs again.
 const char *mt_vm_call_place(mt_vm *vm);
 // The result as JSON of the built-in's type; anything for void. badJson when it is not: then
-// nothing has changed.
+// nothing has changed. One that is larger than a value may be is TooLarge for the program.
 int mt_vm_answer(mt_vm *vm, mt_str json, mt_err **err);
 // The call failed: an error that the program may catch.
 void mt_vm_answer_error(mt_vm *vm, const char *code, const char *message);

@@ -126,6 +126,14 @@ static bool is_platform(const char *code, unsigned tries)
     return (strcmp(code, "internal") == 0 || strcmp(code, "io") == 0) && tries < FAULTS_MOST;
 }
 
+// Room that others may give back is waited for. What one run's own app runs take is not: it might
+// wait for ever.
+static bool may_wait_for_room(const app_request *r)
+{
+    return r->call->builtin->kind == MT_MTC_START &&
+           strcmp(r->call->builtin->name, "AppStart") != 0;
+}
+
 static mt_app_outcome no_room(app_request *r, const char *detail)
 {
     char why[128];
@@ -136,7 +144,7 @@ static mt_app_outcome no_room(app_request *r, const char *detail)
 
 static mt_app_outcome failed(app_request *r, const char *code, const char *detail)
 {
-    if (strcmp(code, "capacityExceeded") == 0 && r->call->builtin->kind == MT_MTC_START)
+    if (strcmp(code, "capacityExceeded") == 0 && may_wait_for_room(r))
         return no_room(r, detail);
     if (is_platform(code, r->call->tries))
         return app_again(r, detail);

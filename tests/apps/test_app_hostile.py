@@ -164,7 +164,7 @@ def test_a_chain_of_apps_that_start_themselves_ends(apps, neighbour, program):
     stay_quick(neighbour)
     wait_for(lambda: all(r["endReason"] for r in runs_of(apps, "chain")), "the chain ends")
     runs = runs_of(apps, "chain")
-    assert len(runs) == 16 and [r["failureCode"] for r in runs if r["status"] == "Error"] == ["tooDeep"], runs
+    assert len(runs) == 17 and [r["failureCode"] for r in runs if r["status"] == "Error"] == ["tooDeep"], runs
 
 
 def test_an_app_that_starts_others_for_ever(apps, neighbour):

@@ -205,7 +205,7 @@ def walk_app_runs(do, ns):
     failed = do("POST", f"{start}?wait=60", {"inputs": {"name": "", "list": "[]"}}, 201)
     assert failed["status"] == "Error" and failed["failureStack"], failed
     again = do("POST", f"{at}/rerun?wait=60", {}, 201, {"Idempotency-Key": f"shape-rerun-{ns}"})
-    do("POST", f"{at}/rerun", None, 200, {"Idempotency-Key": f"shape-rerun-{ns}"})
+    do("POST", f"{at}/rerun", {}, 200, {"Idempotency-Key": f"shape-rerun-{ns}"})
     assert again["rerunOf"] == run["id"]
     slow = do("POST", start, {"inputs": {"name": "sleep", "list": "[]"}}, 201)
     do("GET", f"/v1/app-runs/{slow['id']}/console?after=1&wait=1", expect=200)
