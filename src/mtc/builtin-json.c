@@ -44,6 +44,18 @@ mt_json *vm_change_begin(mt_vm *vm, vm_value *v, const mt_json *child, size_t mo
     return copy;
 }
 
+// A copy that is within the limits takes the place of what v alone has: only one of them is
+// counted.
+static bool put_in_place(vm_value *v, mt_json *copy)
+{
+    if (!vm_is_own(*v) || !mt_json_ok(copy) || mt_json_weight(copy) > MT_VM_JSON ||
+        mt_json_height(copy) > MT_VM_JSON_DEPTH)
+        return false;
+    (void)mt_json_unref(v->json->json);
+    v->json->json = copy;
+    return true;
+}
+
 int vm_change_end(mt_vm *vm, vm_value *v, mt_json *json, int r, vm_value *ret)
 {
     bool copied = json != v->json->json;
@@ -53,7 +65,7 @@ int vm_change_end(mt_vm *vm, vm_value *v, mt_json *json, int r, vm_value *ret)
             (void)mt_json_unref(json);
         return vm_no_memory(vm);
     }
-    if (copied)
+    if (copied && !put_in_place(v, json))
         return vm_make_json(vm, json, ret);
     if (vm_json_settle(vm, *v) < 0)
         return -1;
