@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cases of the language suite (tests/mtc/builtins-run) cannot show of the built-ins: how many
+// What cases of the language suite (tests/mtc/run-builtins) cannot show of the built-ins: how many
 // steps they take, patterns made to take long, every allocation failing once.
 #include "base/tap.h"
 #include "mtc/testrun.h"
