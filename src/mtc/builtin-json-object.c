@@ -2,7 +2,6 @@
 // JSON objects.
 #include "mtc/builtin-internal.h"
 
-
 int builtin_JsonObjectCreate(mt_vm *vm, vm_value *args, vm_value *ret)
 {
     return vm_make_json(vm, mt_json_new_object(), ret);
