@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import mtserver  # noqa: E402
+from appruns import Apps  # noqa: E402
 
 _names = itertools.count(1)
 
@@ -175,6 +176,15 @@ def ns(api):
     return api.namespace()
 
 
+@pytest.fixture()
+def apps(api, ns):
+    api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "work"}, 201)
+    own = Apps(api, ns)
+    yield own
+    for run in own.list("&status=Running"):
+        own.cancel(run)
+
+
 def command_line(server):
     """mt, signed in to server: call it with arguments, get a CompletedProcess with text outputs."""
     environment = {**os.environ, **server.environment()}
@@ -208,7 +218,7 @@ def fresh_mt():
 @pytest.fixture(scope="session")
 def tutorial(tmp_path_factory):
     """The tutorial's own files, where the documents that they come from are beside the project."""
-    tool = ROOT.parent / "shared" / "tools" / "extract-tutorial"
+    tool = Path(os.environ.get("MT_SHARED", ROOT.parent / "shared")) / "tools" / "extract-tutorial"
     if not tool.exists():
         pytest.skip("the tutorial's document is not beside the project")
     folder = tmp_path_factory.mktemp("tutorial")

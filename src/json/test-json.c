@@ -668,6 +668,24 @@ static bool as_if_read(const mt_json *v)
     return same;
 }
 
+static void test_whole(void)
+{
+    static const struct {
+        const char *text;
+        bool whole;
+    } cases[] = {{"0", true},      {"-0.0", true},    {"1.50e1", true}, {"1e400", true},
+                 {"1.5", false},   {"1e-400", false}, {"15e-1", false}, {"0e-5", true},
+                 {"\"1\"", false}, {"null", false},   {"[1]", false}};
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        _cleanup_json_ mt_json *v = parse(cases[i].text);
+
+        if (!CHECK(mt_json_is_whole(v) == cases[i].whole))
+            printf("# %s\n", cases[i].text);
+    }
+    CHECK(!mt_json_is_whole(NULL));
+}
+
 static void test_weight(void)
 {
     _cleanup_json_ mt_json *v = parse("{\"a\":[1,\"xyz\",{}],\"b\":null}");
@@ -815,6 +833,7 @@ static void test_editing_at_random(void)
 
 int main(void)
 {
+    test_whole();
     test_weight();
     test_weight_limit();
     test_nul();

@@ -17,8 +17,6 @@ uint32_t vm_walk_to(mt_vm *vm, vm_value string, uint32_t i);
 size_t vm_count_text(mt_str text); // characters of valid UTF-8
 // Without blanks, tabs, LF and CR at its start, its end.
 mt_str vm_trim(mt_str text, bool start, bool end);
-// Capitals are taken as small letters.
-bool vm_read_guid(mt_str text, char out[37]);
 // Appends a JSON value as JsonObjectGet gives it. 0 or what out->failed holds.
 int vm_add_json_text(const mt_json *json, mt_buf *out);
 

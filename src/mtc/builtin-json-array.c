@@ -3,7 +3,6 @@
 #include "mtc/builtin-internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 int builtin_JsonArrayCreate(mt_vm *vm, vm_value *args, vm_value *ret)
 {
@@ -37,11 +36,10 @@ int builtin_JsonArrayCount(mt_vm *vm, vm_value *args, vm_value *ret)
 static int get(mt_vm *vm, const vm_value *args, mt_mtc_type type, vm_value *ret)
 {
     int64_t i = args[1].number;
-    char what[40];
+    vm_what what = {.kind = VM_WHAT_ITEM, .item = i};
 
     if (vm_check_item(vm, args[0], i, false) < 0)
         return -1;
-    (void)snprintf(what, sizeof(what), "item %lld", (long long)i);
     return vm_from_json(vm, mt_json_at(args[0].json->json, (size_t)i), type, what, ret);
 }
 

@@ -2,8 +2,6 @@
 // JSON objects.
 #include "mtc/builtin-internal.h"
 
-#include <stdio.h>
-
 int builtin_JsonObjectCreate(mt_vm *vm, vm_value *args, vm_value *ret)
 {
     return vm_make_json(vm, mt_json_new_object(), ret);
@@ -35,9 +33,8 @@ static const mt_json *find(mt_vm *vm, vm_value object, vm_value name)
 // args: the object and the name.
 static int get(mt_vm *vm, const vm_value *args, mt_mtc_type type, vm_value *ret)
 {
-    char what[VM_QUOTE + 16], quoted[VM_QUOTE];
+    vm_what what = {.kind = VM_WHAT_MEMBER, .text = vm_text(args[1])};
 
-    (void)snprintf(what, sizeof(what), "member %s", vm_quote(vm_text(args[1]), quoted));
     return vm_from_json(vm, find(vm, args[0], args[1]), type, what, ret);
 }
 
@@ -110,7 +107,7 @@ int builtin_JsonObjectGetPath(mt_vm *vm, vm_value *args, vm_value *ret)
         at = step(at, (mt_str){rest.data, len});
         rest = (mt_str){dot + 1, rest.len - len - 1};
     }
-    return vm_from_json(vm, step(at, rest), MT_MTC_STRING, "", ret);
+    return vm_from_json(vm, step(at, rest), MT_MTC_STRING, (vm_what){0}, ret);
 }
 
 int builtin_JsonObjectKeys(mt_vm *vm, vm_value *args, vm_value *ret)

@@ -11,8 +11,10 @@ int builtin_RegexTest(mt_vm *vm, vm_value *args, vm_value *ret)
         vm_regex_new(vm, vm_text(args[0]), vm_text(args[1]), VM_REGEX_ONCE);
     int found = r ? vm_regex_next(r) : -1;
 
+    if (found < 0)
+        return -1;
     *ret = vm_bool(found > 0);
-    return found < 0 ? -1 : 0;
+    return 0;
 }
 
 // ---- matches as JSON ----

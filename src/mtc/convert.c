@@ -3,6 +3,7 @@
 #include "mtc/builtin-internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 static const char *const wanted[] = {
     [MT_MTC_BOOL] = "true or false",    [MT_MTC_INT] = "a whole number",
@@ -31,25 +32,39 @@ static const char *show(const mt_json *json, char out[VM_QUOTE])
     return out;
 }
 
-static int wrong(mt_vm *vm, const char *code, const mt_json *json, mt_mtc_type type,
-                 const char *what)
+enum { NAME = VM_QUOTE + 16 };
+static const char *name_of(vm_what what, char out[NAME])
 {
-    char shown[VM_QUOTE];
+    char quoted[VM_QUOTE];
+
+    if (what.kind == VM_WHAT_ITEM)
+        (void)snprintf(out, NAME, "item %lld", (long long)what.item);
+    else if (what.kind == VM_WHAT_MEMBER)
+        (void)snprintf(out, NAME, "member %s", vm_quote(what.text, quoted));
+    else
+        (void)snprintf(out, NAME, "%.*s", (int)what.text.len, what.text.data);
+    return out;
+}
+
+static int wrong(mt_vm *vm, const char *code, const mt_json *json, mt_mtc_type type, vm_what what)
+{
+    char shown[VM_QUOTE], name[NAME];
 
     if (!json)
-        return vm_throw(vm, code, "there is no %s", what);
-    return vm_throw(vm, code, "%s is %s, not %s", what, show(json, shown), wanted[type]);
+        return vm_throw(vm, code, "there is no %s", name_of(what, name));
+    return vm_throw(vm, code, "%s is %s, not %s", name_of(what, name), show(json, shown),
+                    wanted[type]);
 }
 
-static int beyond(mt_vm *vm, const mt_json *json, mt_mtc_type type, const char *what)
+static int beyond(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what)
 {
-    char shown[VM_QUOTE];
+    char shown[VM_QUOTE], name[NAME];
 
-    return vm_throw(vm, "Overflow", "%s is %s, beyond the range of %s", what, show(json, shown),
-                    type == MT_MTC_INT ? "an int" : "a decimal");
+    return vm_throw(vm, "Overflow", "%s is %s, beyond the range of %s", name_of(what, name),
+                    show(json, shown), type == MT_MTC_INT ? "an int" : "a decimal");
 }
 
-static int int_of(mt_vm *vm, const mt_json *json, const char *what, vm_value *ret)
+static int int_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
 {
     int64_t number;
 
@@ -62,7 +77,7 @@ static int int_of(mt_vm *vm, const mt_json *json, const char *what, vm_value *re
     return wrong(vm, "BadType", json, MT_MTC_INT, what);
 }
 
-static int decimal_of(mt_vm *vm, const mt_json *json, const char *what, vm_value *ret)
+static int decimal_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
 {
     mt_decimal d;
 
@@ -73,7 +88,7 @@ static int decimal_of(mt_vm *vm, const mt_json *json, const char *what, vm_value
     return vm_make_decimal(vm, d, ret);
 }
 
-static int guid_of(mt_vm *vm, const mt_json *json, const char *what, vm_value *ret)
+static int guid_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
 {
     char text[37];
 
@@ -95,7 +110,7 @@ static int string_of(mt_vm *vm, const mt_json *json, vm_value *ret)
     return vm_string_of(vm, &text, ret);
 }
 
-int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, const char *what, vm_value *ret)
+int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what, vm_value *ret)
 {
     mt_json_kind kind = mt_json_kind_of(json);
 

@@ -19,6 +19,7 @@ enum {
     MATCH_WORK = 64,
     WORK_MAX = 100000000,
     WORK_A_BYTE = 40, // more, for each byte of the text
+    WORK_BYTES = 16,  // that are looked at elsewhere in that time
 };
 
 // What an item of the pattern costs: to come to it, and for each byte that it takes.
@@ -35,6 +36,7 @@ struct vm_regex {
     uint32_t groups, references; // references: the last group that a \1 means
     uint32_t behind;             // characters that (?<=…) goes back
     uint32_t dearest;            // cost of a byte
+    uint32_t nested;             // groups that PCRE2 makes of (…){0,1000}, one in another
     mt_str *names;               // by group
     item_cost *costs;            // by position in the pattern
     uint64_t left;               // of the work that it may do
@@ -56,19 +58,34 @@ static int too_long(const vm_regex *r)
 
 // ---- work ----
 
-// The count of "x{1000,}": that many are tried without a call in between.
-static uint32_t least_count(mt_str item)
-{
-    const char *brace = memrchr(item.data, '{', item.len), *end = item.data + item.len;
-    uint32_t count = 0;
-    bool escape;
+// Of a quantifier {least,most}; both 0 where an item has none.
+typedef struct counts {
+    uint32_t least, most;
+} counts;
 
-    if (!brace || item.data[0] == ')')
-        return 0;
-    escape = brace == item.data + 2 && item.data[0] == '\\' && strchr("xopPNgk", item.data[1]);
-    for (brace++; !escape && brace < end && *brace >= '0' && *brace <= '9'; brace++)
-        count = MT_MIN(count * 10 + (uint32_t)(*brace - '0'), (uint32_t)UINT16_MAX);
+static uint32_t take_count(const char **at, const char *end)
+{
+    uint32_t count = 0;
+
+    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
+        count = MT_MIN(count * 10 + (uint32_t)(**at - '0'), (uint32_t)UINT16_MAX);
     return count;
+}
+
+static counts counts_of(mt_str item)
+{
+    const char *at = memrchr(item.data, '{', item.len), *end = item.data + item.len;
+    counts found = {0};
+
+    if (!at || (at == item.data + 2 && item.data[0] == '\\' && strchr("xopPNgk", item.data[1])))
+        return found;
+    at++;
+    found.least = take_count(&at, end);
+    if (at < end && *at == ',')
+        at++;
+    found.most = take_count(&at, end);
+    found.most = MT_MAX(found.least, found.most);
+    return found;
 }
 
 // A class is looked through range by range, apart from ASCII.
@@ -88,13 +105,20 @@ static int note_item(pcre2_callout_enumerate_block *block, void *data)
     vm_regex *r = data;
     size_t at = MT_MIN(block->pattern_position, r->pattern.len);
     mt_str item = {r->pattern.data + at, MT_MIN(block->next_item_length, r->pattern.len - at)};
-    uint32_t byte = byte_cost(item), behind = item.len && item.data[0] == '(' ? r->behind : 0;
+    counts found = counts_of(item);
+    uint32_t byte = byte_cost(item);
+    char first = item.len ? item.data[0] : '\0';
 
-    r->costs[at] = (item_cost){
-        .item = ITEM_WORK + r->groups / 2 + behind + byte * (1 + least_count(item)),
-        .byte = byte,
-    };
+    if (r->costs[at].item) // one of the copies of a group that is repeated
+        return 0;
+    r->costs[at] = (item_cost){ITEM_WORK + r->groups / 2 + byte, byte};
     r->dearest = MT_MAX(r->dearest, byte);
+    if (first == '(')
+        r->costs[at].item += r->behind;
+    else if (first == ')')
+        r->nested += found.most - found.least;
+    else
+        r->costs[at].item += byte * found.least; // that many are tried without a call in between
     return 0;
 }
 
@@ -116,7 +140,7 @@ static int come_to_item(pcre2_callout_block *block, void *data)
     vm_regex *r = data;
     size_t at = block->current_position;
     const item_cost *cost = &r->costs[MT_MIN(block->pattern_position, r->pattern.len)];
-    uint64_t work = cost->item + reference_work(r, block);
+    uint64_t work = cost->item + 2 * (uint64_t)r->nested + reference_work(r, block);
 
     work += (at > r->at ? at - r->at : r->at - at) * (uint64_t)r->byte_cost;
     r->at = at;
@@ -132,7 +156,7 @@ int vm_regex_charge(vm_regex *r, size_t work)
     if (work > r->left)
         return too_long(r);
     r->left -= work;
-    vm_spend(r->vm, work);
+    vm_spend(r->vm, WORK_BYTES * work);
     return 0;
 }
 
@@ -395,7 +419,7 @@ int vm_regex_next(vm_regex *r)
     r->at = r->next;
     found = pcre2_match(r->code, (PCRE2_SPTR)r->text.data, r->text.len, r->next, PCRE2_NO_UTF_CHECK,
                         r->match, r->context);
-    vm_spend(r->vm, before - r->left);
+    vm_spend(r->vm, WORK_BYTES * (before - r->left));
     if (found == PCRE2_ERROR_NOMATCH)
         return 0;
     if (found < 0)

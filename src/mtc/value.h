@@ -126,6 +126,8 @@ int vm_make_string(mt_vm *vm, mt_str text, vm_value *ret);
 // One to be filled by the caller: len bytes at ret->string->data.
 int vm_make_string_room(mt_vm *vm, size_t len, vm_value *ret);
 int vm_make_guid(mt_vm *vm, const char text[37], vm_value *ret); // small letters
+// The guid that a text is, capitals as small letters. False: it is none.
+bool vm_read_guid(mt_str text, char out[37]);
 // Takes over json, an object or array, whatever happens; NULL, or one that failed: out of memory,
 // the run has ended. Throws TooLarge when it is too heavy or too deep, BadFormat when there is a
 // text with a NUL in it.
@@ -186,8 +188,15 @@ typedef int vm_builtin_fn(mt_vm *vm, vm_value *args, vm_value *ret);
 // By row of builtins.def: the function builtin_NAME of a pure one, NULL for the others.
 vm_builtin_fn *vm_builtin_function(const mt_mtc_builtin *b);
 const mt_vm_options *vm_options(const mt_vm *vm); // run_id, app, namespace_name
+// What a sentence calls a value: member 'size', item 7, or a text. Made a text only when it is
+// told.
+typedef struct vm_what {
+    enum { VM_WHAT_TEXT, VM_WHAT_MEMBER, VM_WHAT_ITEM } kind;
+    mt_str text; // of a member its name
+    int64_t item;
+} vm_what;
 // A JSON value as a value of that type, as JsonObjectGet… reads it; NULL is one that is missing.
-// what names it in the sentence ("member 'size'"). BadType, BadFormat, Overflow, TooLarge thrown.
-int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, const char *what, vm_value *ret);
+// BadType, BadFormat, Overflow, TooLarge thrown.
+int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what, vm_value *ret);
 // v (no error) as JSON; NULL: the run has ended.
 mt_json *vm_to_json(mt_vm *vm, vm_value v);

@@ -68,8 +68,6 @@ mt_str vm_scalar_text(vm_value v, char scratch[VM_SCALAR]);
 size_t vm_fixed_size(const mt_mtc_constant *c);
 vm_value vm_fix(const mt_mtc_constant *c, void *memory);
 void vm_string_cut(vm_value v, uint32_t len); // of one reference: back to what it was
-// The text of a guid in small letters. False: it is none.
-bool vm_read_guid(mt_str text, char out[37]);
 
 // ---- the longer instructions: 0, or -1 thrown or ended ----
 // They take their operands from before top and leave the result there; pc is behind the

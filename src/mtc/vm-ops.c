@@ -175,10 +175,8 @@ int vm_do_join(mt_vm *vm)
 
 static int item(mt_vm *vm, const mt_json *list, size_t i, mt_mtc_type type, vm_value *ret)
 {
-    char digits[VM_SCALAR], what[VM_SCALAR] = "item ";
-    mt_str number = vm_scalar_text(vm_int((int64_t)i), digits);
+    vm_what what = {.kind = VM_WHAT_ITEM, .item = (int64_t)i};
 
-    memcpy(what + strlen("item "), number.data, number.len);
     return vm_from_json(vm, mt_json_at(list, i), type, what, ret);
 }
 

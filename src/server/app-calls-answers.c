@@ -10,6 +10,19 @@ static mt_app_outcome give(app_request *r)
     return r->call->result.failed ? app_again(r, "") : MT_APP_DONE;
 }
 
+// No string of a program holds a NUL, but what a command prints may: there U+FFFD stands for it.
+void app_replace_nul(mt_buf *json)
+{
+    enum { ESCAPE = 6 }; // \u0000
+    char *at = json->data, *end = at + json->len;
+
+    while (at && at < end && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+        if (end - at >= ESCAPE && memcmp(at, "\\u0000", ESCAPE) == 0)
+            memcpy(at, "\\ufffd", ESCAPE);
+        at += 2;
+    }
+}
+
 static mt_app_outcome not_json(app_request *r)
 {
     return app_again(r, "the server's answer is no JSON");
@@ -70,8 +83,9 @@ mt_app_outcome app_read_text(app_request *r)
         return app_refuse(r, "TooLarge", "%s: the file has %zu bytes; a string has at most %d MiB",
                           r->call->builtin->name, text.len, APP_TEXT_MAX >> 20);
     if (!mt_utf8_valid(text.data, text.len) || memchr(text.data, '\0', text.len))
-        return app_refuse(r, "BadFormat", "%s: the file holds bytes that are no text",
-                          r->call->builtin->name);
+        return app_refuse(r, "BadFormat", "%s: '%.*s' holds bytes that are no UTF-8 text",
+                          r->call->builtin->name, (int)app_argument(r, 1).len,
+                          app_argument(r, 1).data);
     (void)mt_json_write_string(text, &r->call->result);
     return give(r);
 }

@@ -58,6 +58,7 @@ int app_body_text(app_request *r, mt_err **err);   // the last argument, as it i
 int app_body_base64(app_request *r, mt_err **err); // the last argument, decoded
 int app_body_mkdir(app_request *r, mt_err **err);
 int app_body_app(app_request *r, mt_err **err);
+void app_replace_nul(mt_buf *json); // a whole text of JSON; U+FFFD stands there then
 mt_app_outcome app_read_object(app_request *r);
 mt_app_outcome app_read_items(app_request *r);
 mt_app_outcome app_read_id(app_request *r);

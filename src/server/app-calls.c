@@ -95,6 +95,7 @@ mt_app_outcome mt_app_call_perform(mt_app_call *call, void *data)
         if (done)
             outcome = r.row->read(&r);
     }
+    app_replace_nul(&call->result);
     mt_http_answer_done(&r.answer);
     mt_buf_done(&r.target);
     mt_buf_done(&r.body);

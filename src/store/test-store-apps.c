@@ -641,6 +641,8 @@ static void test_events(void)
     CHECK_OK(mt_store_app_run_request_cancel(store, id, "anna", &err));
     end(id);
     CHECK_OK(mt_store_app_run_delete(store, id, &err));
+    // The listener is told after who wrote, and before the next one writes.
+    CHECK_OK(mt_store_app_run_delete(store, id, &err));
     watched = NULL;
     CHECK_STR(seen, "created printed! updated ended deleted");
     check_indexed(id, "created updated ended deleted");

@@ -268,3 +268,16 @@ def test_capsules_that_apps_start_say_so(apps):
     capsule = apps.call("GET", f"/v1/capsule-runs/{outer['returnValue']}")
     assert capsule["status"] == "Finished" and capsule["parentAppRunId"] == outer["id"]
     assert capsule["startedBy"] == f"{outer['startedBy']} (app run {outer['id']})"
+
+
+def test_an_app_that_is_run_inside_a_capsule_says_so(apps):
+    apps.deploy(greet='string main(string name) {\n\treturn("Hello, " + name);\n}\n')
+    apps.api.capsule(apps.ns, [])
+    capsule = apps.api.start(apps.ns, "c")
+    command = apps.call("POST", f"/v1/capsule-runs/{capsule['id']}/commands?wait=60",
+                        {"command": "mt app-run greet --input-name Ada"}, 201)
+    assert (command["outputStandard"], command["exitCode"]) == ("\nHello, Ada\n", 0), command
+    [run] = apps.list()
+    assert (run["parentRunId"], run["parentAppRunId"]) == (capsule["id"], None)
+    assert run["startedBy"] == f"{capsule['startedBy']} (run {capsule['id']})"
+    apps.api.terminate(capsule)

@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from programs import SLEEPER
 
 RATIO = 10  # by which requests of others may become slower than beside busy programs of the machine
-SLEEPERS = 500
+SLEEPERS = int(os.environ.get("MT_SLEEPERS", "500"))
 SPACING_MS = 10
 WORKERS = 4
+CLIENTS = 4
+EACH_KIB = 40  # of the server's memory, for a run that sleeps
 
 HERE = Path(__file__).parent
 # Programs that end by themselves; the first line is "// endReason failureCode: what it does".
@@ -168,18 +171,30 @@ def test_a_chain_of_apps_that_start_themselves_ends(apps, neighbour, program):
 
 
 def test_an_app_that_starts_others_for_ever(apps, neighbour):
-    """It is refused when too many of them live; what it has started is stopped with it."""
+    """When too many of them live it is refused another; with it they are all stopped."""
     apps.deploy(sleeper=SLEEPER, fan='void main() {\n\twhile (true) {\n'
                                      '\t\tPrintLine("" + AppStart("sleeper", JsonObjectCreate(), ""));\n\t}\n}\n')
-    ended = apps.end(apps.start("fan"))
-    stay_quick(neighbour)
+    fan = apps.start("fan")
+    ended = apps.end(fan)
     assert (ended["failureCode"], len(ended["consoleOutputs"])) == ("capacityExceeded", 64), ended["failureDetails"]
+    stay_quick(neighbour)
     wait_for(lambda: all(r["endReason"] for r in runs_of(apps, "sleeper")), "what it has started is stopped")
-    assert [r["endReason"] for r in runs_of(apps, "sleeper")] == ["parentEnded"] * 64
+    assert {r["endReason"] for r in runs_of(apps, "sleeper")} == {"parentEnded"} and len(runs_of(apps, "sleeper")) == 64
+
+
+def memory_kib(process):
+    """What a process has of its own, and its share of what it has with others."""
+    text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
+    return int(text.split("\nPss:")[1].split()[0])
+
+
+def start_all(apps, moments):
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return list(pool.map(lambda moment: apps.start("sleeper", {"until": moment}), moments))
 
 
 def test_many_sleepers_wake_in_order(apps, neighbour):
-    """Each a little later than the one before it; waiting costs others nothing."""
+    """Each a little later than the one before it; waiting costs others nothing, and the server little memory."""
     apps.deploy(sleeper="""
 int main(int until) {
 	int now = TimeNow();
@@ -189,15 +204,23 @@ int main(int until) {
 	return(TimeNow());
 }
 """)
+    server = apps.api.server.server
     began = time.monotonic()
-    some = [apps.start("sleeper", {"until": 0}) for _ in range(20)]
-    each = (time.monotonic() - began) / len(some)
-    first = int((time.time() + 2 * each * SLEEPERS + 1) * 1000)
+    for run in start_all(apps, [0] * 200):
+        apps.end(run)
+    each = (time.monotonic() - began) / 200
+    first = int((time.time() + 2 * each * SLEEPERS + 10) * 1000)
     moments = [first + n * SPACING_MS for n in range(SLEEPERS)]
-    runs = [apps.start("sleeper", {"until": moment}) for moment in moments]
-    assert time.time() * 1000 < first, "all were started before the first is to wake"
+    before, began = memory_kib(server), time.monotonic()
+    runs = start_all(apps, moments)
+    started = time.monotonic() - began
     stay_quick(neighbour)
-    woke = [apps.end(run, seconds=120)["returnValue"] for run in runs]
+    each_kib = (memory_kib(server) - before) / SLEEPERS
+    assert time.time() * 1000 < first, "all were started before the first is to wake"
+    woke = [apps.end(run, seconds=SLEEPERS * SPACING_MS / 1000 + 300)["returnValue"] for run in runs]
+    print(f"\n{SLEEPERS} runs asleep: started in {started:.1f} s, {each_kib:.1f} KiB of the server each, "
+          f"woken {max(w - m for w, m in zip(woke, moments))} ms late at most")
+    assert each_kib < EACH_KIB
     assert all(w >= m for w, m in zip(woke, moments)), "none wakes before its time"
     for n in range(SLEEPERS - 2 * WORKERS):
         # Those of neighbouring moments may overtake each other by as many as are woken at once.

@@ -38,7 +38,7 @@ def test_the_code_is_listed_of_apps_without_errors(mt, tmp_path):
     folder = make(tmp_path / "p", {"apps/good/good.mtc": GOOD, "apps/bad/bad.mtc": BAD})
     listing = f"""string main, {folder}/apps/good/good.mtc:1: parameters 1, slots 1, stack 2
      0  CONSTANT 'Hello, '  # 2:9
-     1  LOAD slot 0  # 2:21
+     1  TAKE slot 0  # 2:21
      2  JOIN  # 2:19
      3  RETURN  # 2:2
 """
