@@ -15,7 +15,7 @@ typedef struct chunk {
 
 struct mt_arena {
     chunk *chunks;
-    size_t left;
+    size_t max, left;
 };
 
 mt_arena *mt_arena_new(size_t max_bytes)
@@ -23,8 +23,13 @@ mt_arena *mt_arena_new(size_t max_bytes)
     mt_arena *a = calloc(1, sizeof(*a));
 
     if (a)
-        a->left = max_bytes;
+        a->max = a->left = max_bytes;
     return a;
+}
+
+size_t mt_arena_bytes(const mt_arena *a)
+{
+    return a->max - a->left;
 }
 
 void mt_arena_free(mt_arena *a)

@@ -12,6 +12,8 @@ void mt_arena_free(mt_arena *a);
 MT_DEFINE_CLEANUP(mt_arena_free, mt_arena *)
 #define _cleanup_arena_ _cleanup_(mt_arena_free_p)
 
+size_t mt_arena_bytes(const mt_arena *a); // that were asked for so far
+
 // Zeroed memory aligned for anything; NULL past the maximum or out of memory.
 void *mt_arena_alloc(mt_arena *a, size_t size);
 char *mt_arena_strndup(mt_arena *a, const char *s, size_t len);

@@ -2,6 +2,7 @@
 #include "base/loop.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,8 +22,7 @@ struct mt_timer {
     mt_loop *loop;
     mt_timer_fn *fn;
     void *data;
-    int64_t at_ns;
-    size_t index; // in the heap, SIZE_MAX when not armed
+    mt_heap_item due; // by CLOCK_BOOTTIME, ns
 };
 
 struct post {
@@ -37,8 +37,7 @@ struct mt_loop {
     bool stop;
     mt_io *ios;
     mt_io *removed; // freed once no pending event can name them
-    mt_timer **heap;
-    size_t heap_len;
+    mt_heap heap;
     size_t timers;        // that exist, armed or not: the heap has room for all
     pthread_mutex_t lock; // guards posts alone; a leaf: nothing is locked below it
     struct post *first, **last;
@@ -83,8 +82,8 @@ void mt_loop_free(mt_loop *loop)
     while (loop->ios)
         mt_io_remove(loop->ios);
     free_removed(loop);
-    while (loop->heap_len)
-        mt_timer_free(loop->heap[0]);
+    while (mt_heap_first(&loop->heap))
+        mt_timer_free(MT_CONTAINER_OF(mt_heap_first(&loop->heap), mt_timer, due));
     for (struct post *p = loop->first; p; p = next) {
         next = p->next;
         free(p);
@@ -92,7 +91,7 @@ void mt_loop_free(mt_loop *loop)
     mt_close_fd(&loop->epoll_fd);
     mt_close_fd(&loop->event_fd);
     (void)pthread_mutex_destroy(&loop->lock);
-    free(loop->heap);
+    mt_heap_done(&loop->heap);
     free(loop);
 }
 
@@ -141,71 +140,27 @@ void mt_io_remove(mt_io *io)
     io->loop->removed = io;
 }
 
-static void heap_put(mt_loop *loop, size_t i, mt_timer *t)
-{
-    loop->heap[i] = t;
-    t->index = i;
-}
-
-static void heap_up(mt_loop *loop, size_t i)
-{
-    mt_timer *t = loop->heap[i];
-
-    while (i > 0 && loop->heap[(i - 1) / 2]->at_ns > t->at_ns) {
-        heap_put(loop, i, loop->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    heap_put(loop, i, t);
-}
-
-static void heap_down(mt_loop *loop, size_t i)
-{
-    mt_timer *t = loop->heap[i];
-
-    for (;;) {
-        size_t child = 2 * i + 1;
-
-        if (child >= loop->heap_len)
-            break;
-        if (child + 1 < loop->heap_len && loop->heap[child + 1]->at_ns < loop->heap[child]->at_ns)
-            child++;
-        if (loop->heap[child]->at_ns >= t->at_ns)
-            break;
-        heap_put(loop, i, loop->heap[child]);
-        i = child;
-    }
-    heap_put(loop, i, t);
-}
-
 // Room in the heap is made with the timer, so that arming one cannot fail.
 mt_timer *mt_timer_new(mt_loop *loop, mt_timer_fn *fn, void *data)
 {
     mt_timer *t = calloc(1, sizeof(*t));
-    mt_timer **heap;
 
     if (!t)
         return NULL;
-    heap = realloc(loop->heap, (loop->timers + 1) * sizeof(mt_timer *));
-    if (!heap) {
+    if (mt_heap_reserve(&loop->heap, loop->timers + 1) < 0) {
         free(t);
         return NULL;
     }
-    loop->heap = heap;
     loop->timers++;
     t->loop = loop;
     t->fn = fn;
     t->data = data;
-    t->index = SIZE_MAX;
     return t;
 }
 
 void mt_timer_at(mt_timer *t, int64_t boottime_ns)
 {
-    mt_timer_stop(t);
-    t->at_ns = boottime_ns;
-    t->loop->heap_len++;
-    heap_put(t->loop, t->loop->heap_len - 1, t);
-    heap_up(t->loop, t->loop->heap_len - 1);
+    mt_heap_put(&t->loop->heap, &t->due, boottime_ns);
 }
 
 void mt_timer_in_ms(mt_timer *t, int64_t ms)
@@ -215,24 +170,12 @@ void mt_timer_in_ms(mt_timer *t, int64_t ms)
 
 void mt_timer_stop(mt_timer *t)
 {
-    mt_loop *loop = t->loop;
-    size_t i = t->index;
-    mt_timer *last;
-
-    if (i == SIZE_MAX)
-        return;
-    t->index = SIZE_MAX;
-    last = loop->heap[--loop->heap_len];
-    if (last == t)
-        return;
-    heap_put(loop, i, last);
-    heap_up(loop, i);
-    heap_down(loop, last->index);
+    mt_heap_remove(&t->loop->heap, &t->due);
 }
 
 int64_t mt_timer_left_ms(const mt_timer *t)
 {
-    int64_t left = t->index == SIZE_MAX ? 0 : (t->at_ns - mt_boottime_ns() + 999999) / 1000000;
+    int64_t left = mt_heap_has(&t->due) ? (t->due.key - mt_boottime_ns() + 999999) / 1000000 : 0;
 
     return MT_MAX(left, (int64_t)0);
 }
@@ -288,10 +231,10 @@ static void run_timers(mt_loop *loop)
     int64_t now = mt_boottime_ns();
 
     // A timer armed by a callback for the past runs in the next round: no endless loop here.
-    for (size_t most = loop->heap_len; most > 0 && loop->heap_len; most--) {
-        mt_timer *t = loop->heap[0];
+    for (size_t most = loop->heap.count; most > 0 && mt_heap_first(&loop->heap); most--) {
+        mt_timer *t = MT_CONTAINER_OF(mt_heap_first(&loop->heap), mt_timer, due);
 
-        if (t->at_ns > now)
+        if (t->due.key > now)
             break;
         mt_timer_stop(t);
         t->fn(t, t->data);
@@ -302,9 +245,9 @@ static int wait_ms(mt_loop *loop, int timeout_ms)
 {
     int64_t left;
 
-    if (!loop->heap_len)
+    if (!mt_heap_first(&loop->heap))
         return timeout_ms;
-    left = (loop->heap[0]->at_ns - mt_boottime_ns() + 999999) / 1000000;
+    left = (mt_heap_first(&loop->heap)->key - mt_boottime_ns() + 999999) / 1000000;
     if (left < 0)
         left = 0;
     if (left > 3600000)

@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <strings.h>
 
+uint64_t mt_str_hash(mt_str s)
+{
+    uint64_t h = 1469598103934665603u;
+
+    for (size_t i = 0; i < s.len; i++)
+        h = (h ^ (unsigned char)s.data[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
 bool mt_str_eq(mt_str a, const char *b)
 {
     return strlen(b) == a.len && (a.len == 0 || memcmp(a.data, b, a.len) == 0);

@@ -20,6 +20,7 @@ static inline bool mt_streq(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
+uint64_t mt_str_hash(mt_str s); // FNV-1a: for tables whose keys nobody chooses to collide
 bool mt_str_eq(mt_str a, const char *b);
 bool mt_str_ieq(mt_str a, const char *b); // ASCII letters without regard to case
 bool mt_starts_with(const char *s, const char *prefix);

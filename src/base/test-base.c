@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/heap.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -563,6 +564,40 @@ static void test_dropped_stack(void)
     CHECK(mine[0] == 'm' && memcmp(mine, mine + 1, sizeof(mine) - 1) == 0);
 }
 
+static void test_heap(void)
+{
+    enum { ITEMS = 500 };
+    static mt_heap_item items[ITEMS];
+    mt_heap h = {0};
+    int64_t last = INT64_MIN;
+    size_t left = 0;
+    uint32_t n = 1;
+
+    CHECK_INT(mt_heap_reserve(&h, ITEMS), 0);
+    for (int round = 0; round < 4; round++)
+        for (int i = 0; i < ITEMS; i++) {
+            n = n * 1664525 + 1013904223;
+            if (n >> 30 == 0)
+                mt_heap_remove(&h, &items[i]);
+            else
+                mt_heap_put(&h, &items[i], n >> 8 & 0x3ff);
+        }
+    for (int i = 0; i < ITEMS; i++)
+        left += mt_heap_has(&items[i]);
+    CHECK_INT(h.count, left);
+    while (mt_heap_first(&h)) {
+        mt_heap_item *first = mt_heap_first(&h);
+
+        if (first->key < last)
+            break;
+        last = first->key;
+        mt_heap_remove(&h, first);
+        left--;
+    }
+    CHECK(left == 0 && h.count == 0);
+    mt_heap_done(&h);
+}
+
 int main(void)
 {
     test_pass_fds();
@@ -588,5 +623,6 @@ int main(void)
     test_pages();
     test_dropped_stack();
     mt_pages_drop_heap();
+    test_heap();
     return TAP_DONE();
 }

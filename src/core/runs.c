@@ -21,11 +21,7 @@ enum { HELD_BYTES = 64 << 20 };
 
 static size_t bucket_of(const char *id)
 {
-    uint64_t h = 1469598103934665603u;
-
-    for (; *id; id++)
-        h = (h ^ (unsigned char)*id) * 1099511628211u;
-    return h % RUNS_BUCKETS;
+    return mt_str_hash(mt_str_of(id)) % RUNS_BUCKETS;
 }
 
 live *runs_find(mt_runs *runs, const char *id)

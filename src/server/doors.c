@@ -25,12 +25,9 @@ struct mt_doors {
 
 static door **find(mt_doors *doors, const char *run_id)
 {
-    uint64_t h = 1469598103934665603u;
-    door **at;
+    door **at = &doors->buckets[mt_str_hash(mt_str_of(run_id)) % BUCKETS];
 
-    for (const char *p = run_id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    for (at = &doors->buckets[h % BUCKETS]; *at; at = &(*at)->next)
+    for (; *at; at = &(*at)->next)
         if (strcmp((*at)->door.run_id, run_id) == 0)
             break;
     return at;

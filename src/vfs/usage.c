@@ -33,11 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of both; nothing is 
 
 static struct slot *slot_of(const mt_vfs *vfs)
 {
-    uint64_t h = 1469598103934665603u;
-
-    for (const char *p = vfs->id; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    return &slots[h % SLOTS];
+    return &slots[mt_str_hash(mt_str_of(vfs->id)) % SLOTS];
 }
 
 static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
