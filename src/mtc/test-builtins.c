@@ -2,57 +2,11 @@
 // What cases of the language suite (tests/mtc/run-builtins) cannot show of the built-ins: how many
 // steps they take, patterns made to take long, every allocation failing once.
 #include "base/tap.h"
+#include "mtc/testalloc.h"
 #include "mtc/testrun.h"
 #include "mtc/vm-internal.h"
 
-// ---- an allocator that fails on demand (linked with --wrap) ----
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static uint64_t failing; // counts down to the allocation that fails; 0: none
-
-static bool fails(void)
-{
-    return failing && --failing == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __real_realloc(p, size);
-}
-
 // ---- programs ----
-
-static mt_mtc_program *ready(const char *text)
-{
-    mt_mtc_source source = {"apps/a/a.mtc", {text, strlen(text)}};
-    mt_mtr_diags *diags = mt_mtr_diags_new();
-    mt_mtc_program *p = mt_mtc_check(&source, 1, 0, diags);
-    mt_buf shown = MT_BUF_INIT(1 << 20);
-
-    for (size_t i = 0; i < mt_mtr_diags_count(diags); i++)
-        (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), &shown);
-    if (!CHECK(!mt_mtc_failed(p) && mt_mtc_make_ready(p) == 0))
-        printf("# %s\n%s\n", text, mt_buf_str(&shown));
-    mt_buf_done(&shown);
-    mt_mtr_diags_free(diags);
-    return p;
-}
 
 // What comes of `return(EXPRESSION);` after a text s and a text t of n repetitions, and in how many
 // steps.
@@ -70,7 +24,7 @@ static uint64_t check_run(const char *what, int n, const char *expected)
                    " catch (error e) { return(ErrorCode(e) + \": \" + ErrorMessage(e)); }"
                    " return(\"\"); }",
                    n, what);
-    p = ready(text);
+    p = testrun_ready(text);
     run.program = p;
     steps = testrun_run(&run, &out);
     CHECK_STR(mt_buf_str(&out), expected);
@@ -209,11 +163,11 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
     mt_vm *vm;
     bool failed;
 
-    failing = of_all;
+    testalloc_fail(of_all);
     vm = mt_vm_new(p, &options);
     while (vm && state == MT_VM_RUNS)
         state = mt_vm_run(vm, 50);
-    failing = 0;
+    testalloc_fail(0);
     failed = !vm || state == MT_VM_FAILED;
     if (vm && failed && mt_vm_failure_of(vm)->end != MT_VM_END_SYSTEM)
         CHECK_STR(mt_vm_failure_of(vm)->message, "the server is out of memory");
@@ -228,7 +182,7 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
 static void test_failing_allocations(void)
 {
     for (size_t i = 0; i < MT_ARRAY_SIZE(greedy); i++) {
-        mt_mtc_program *p = ready(greedy[i]);
+        mt_mtc_program *p = testrun_ready(greedy[i]);
         uint64_t n = 1;
 
         while (!run_or_fail(p, n, 0))

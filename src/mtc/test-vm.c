@@ -2,59 +2,13 @@
 // What cases of the language suite cannot show of the machine: what it takes in steps and memory,
 // every allocation failing once, answers and inputs that are wrong, machines beside each other.
 #include "base/tap.h"
+#include "mtc/testalloc.h"
 #include "mtc/testrun.h"
 #include "mtc/vm-internal.h"
 
 #include <pthread.h>
 
-// ---- an allocator that fails on demand (linked with --wrap) ----
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static uint64_t failing; // counts down to the allocation that fails; 0: none
-
-static bool fails(void)
-{
-    return failing && --failing == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __real_realloc(p, size);
-}
-
 // ---- programs ----
-
-static mt_mtc_program *ready(const char *text)
-{
-    mt_mtc_source source = {"apps/a/a.mtc", {text, strlen(text)}};
-    mt_mtr_diags *diags = mt_mtr_diags_new();
-    mt_mtc_program *p = mt_mtc_check(&source, 1, 0, diags);
-    mt_buf shown = MT_BUF_INIT(1 << 20);
-
-    for (size_t i = 0; i < mt_mtr_diags_count(diags); i++)
-        (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), &shown);
-    if (!CHECK(!mt_mtc_failed(p) && mt_mtc_make_ready(p) == 0))
-        printf("# %s\n%s\n", text, mt_buf_str(&shown));
-    mt_buf_done(&shown);
-    mt_mtr_diags_free(diags);
-    return p;
-}
 
 static mt_vm *machine(const mt_mtc_program *p)
 {
@@ -68,7 +22,7 @@ static uint64_t check_run(const testrun *how, const char *text, const char *expe
 {
     mt_buf out = MT_BUF_INIT(1 << 20);
     testrun run = *how;
-    mt_mtc_program *p = ready(text);
+    mt_mtc_program *p = testrun_ready(text);
     uint64_t steps;
 
     run.program = p;
@@ -158,7 +112,7 @@ static void test_lent(void)
 static void test_memory(void)
 {
     static const testrun small = {.heap = 1 << 20};
-    mt_mtc_program *p = ready("int main() { Sleep(1); return(1); }");
+    mt_mtc_program *p = testrun_ready("int main() { Sleep(1); return(1); }");
     mt_vm *vm = machine(p);
 
     CHECK_INT(mt_vm_run(vm, 1000), MT_VM_CALLS);
@@ -184,7 +138,7 @@ static void test_depth(void)
     static const char text[] = "int f(int n) { if (n == 0) { return(0); } return(1 + f(n - 1)); }"
                                "int main(int n) { try { return(f(n)); } catch (error e) { } "
                                "return(0); }";
-    mt_mtc_program *p = ready(text);
+    mt_mtc_program *p = testrun_ready(text);
     mt_buf out = MT_BUF_INIT(1 << 20);
     testrun run = {.program = p, .slice = 100, .inputs = MT_STR("n=999")};
     size_t lines = 0;
@@ -228,11 +182,11 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
     mt_vm *vm;
     bool failed;
 
-    failing = of_all;
+    testalloc_fail(of_all);
     vm = mt_vm_new(p, &options);
     while (vm && state == MT_VM_RUNS)
         state = mt_vm_run(vm, 50);
-    failing = 0;
+    testalloc_fail(0);
     failed = !vm || (state == MT_VM_FAILED && mt_vm_failure_of(vm)->end == MT_VM_END_SYSTEM);
     if (failed && vm && !mt_streq(mt_vm_failure_of(vm)->message, "the server is out of memory"))
         CHECK_STR(mt_vm_failure_of(vm)->message, "the server is out of memory");
@@ -247,7 +201,7 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
 static void test_failing_allocations(void)
 {
     for (size_t i = 0; i < MT_ARRAY_SIZE(greedy); i++) {
-        mt_mtc_program *p = ready(greedy[i]);
+        mt_mtc_program *p = testrun_ready(greedy[i]);
         uint64_t n = 1;
 
         while (!run_or_fail(p, n, 0))
@@ -279,11 +233,11 @@ static void check_refused(mt_vm *vm, const char *json, const char *sentence)
 static void test_answers(void)
 {
     mt_mtc_program *p =
-        ready("string main() { int n = TimeNow();\n\tguid g = GuidCreate();"
-              " jsonArray a = CapsuleList(\"x\\\"\"); bool b = VfsExists(\"v\", \"p\");"
-              " string t = VfsReadText(\"\", \"\"); jsonObject o = CapsuleRunGet(g);"
-              " Sleep(-n); return(\"\" + n + g + JsonArrayToString(a) + b + t + "
-              "JsonObjectToString(o)); }");
+        testrun_ready("string main() { int n = TimeNow();\n\tguid g = GuidCreate();"
+                      " jsonArray a = CapsuleList(\"x\\\"\"); bool b = VfsExists(\"v\", \"p\");"
+                      " string t = VfsReadText(\"\", \"\"); jsonObject o = CapsuleRunGet(g);"
+                      " Sleep(-n); return(\"\" + n + g + JsonArrayToString(a) + b + t + "
+                      "JsonObjectToString(o)); }");
     mt_buf b = MT_BUF_INIT(1 << 20);
     mt_vm *vm = machine(p);
 
@@ -333,8 +287,8 @@ static void test_answers(void)
 static void test_answers_too_large(void)
 {
     mt_mtc_program *p =
-        ready("string main() { try { return(VfsReadText(\"\", \"\")); }"
-              " catch (error e) { return(ErrorCode(e) + \" \" + ErrorPlace(e)); } }");
+        testrun_ready("string main() { try { return(VfsReadText(\"\", \"\")); }"
+                      " catch (error e) { return(ErrorCode(e) + \" \" + ErrorPlace(e)); } }");
     mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
     mt_vm *vm = machine(p);
     char *room;
@@ -357,7 +311,8 @@ static void test_answers_too_large(void)
 
 static void test_answers_with_errors(void)
 {
-    mt_mtc_program *p = ready("void main() { try { Sleep(1); } catch (error e) { throw(e); } }");
+    mt_mtc_program *p =
+        testrun_ready("void main() { try { Sleep(1); } catch (error e) { throw(e); } }");
     mt_vm *vm = machine(p);
     const mt_vm_failure *f;
 
@@ -394,10 +349,10 @@ static void check_input(mt_vm *vm, const mt_mtc_program *p, size_t i, const char
 
 static void test_inputs(void)
 {
-    mt_mtc_program *p =
-        ready("string main(bool b, int n, decimal d, string s, guid g, jsonObject o, jsonArray a)"
-              " { return(\"\" + b + n + \" \" + d + s + g + JsonObjectToString(o) + "
-              "JsonArrayToString(a)); }");
+    mt_mtc_program *p = testrun_ready(
+        "string main(bool b, int n, decimal d, string s, guid g, jsonObject o, jsonArray a)"
+        " { return(\"\" + b + n + \" \" + d + s + g + JsonObjectToString(o) + "
+        "JsonArrayToString(a)); }");
     mt_buf out = MT_BUF_INIT(1000);
     mt_vm *vm = machine(p);
 
@@ -465,7 +420,7 @@ static bool places_are_right(vm_value v)
 static void test_characters(void)
 {
     static const char *const letters[] = {"a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
-    mt_mtc_program *p = ready("void main() { }");
+    mt_mtc_program *p = testrun_ready("void main() { }");
     mt_vm *vm = machine(p);
     unsigned seed = 7;
     bool right = true;
@@ -504,8 +459,8 @@ static void *run_beside(void *program)
 static void test_threads(void)
 {
     mt_mtc_program *p =
-        ready("string main() { string s = \"\"; for (int i = 0; i < 5000; i++) {"
-              " s = StringSlice(\"\u00e9\u00e8\" + s + 1.5, 1, 20); } return(s); }");
+        testrun_ready("string main() { string s = \"\"; for (int i = 0; i < 5000; i++) {"
+                      " s = StringSlice(\"\u00e9\u00e8\" + s + 1.5, 1, 20); } return(s); }");
     pthread_t threads[4];
 
     for (size_t i = 0; i < MT_ARRAY_SIZE(threads); i++)

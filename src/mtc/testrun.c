@@ -213,3 +213,20 @@ uint64_t testrun_run(const testrun *run, mt_buf *out)
     (void)mt_vm_free(vm);
     return steps;
 }
+
+mt_mtc_program *testrun_ready(const char *text)
+{
+    mt_mtc_source source = {"apps/a/a.mtc", {text, strlen(text)}};
+    mt_mtr_diags *diags = mt_mtr_diags_new();
+    mt_mtc_program *p = mt_mtc_check(&source, 1, 0, diags);
+    _cleanup_buf_ mt_buf shown = MT_BUF_INIT(1 << 20);
+
+    if (!mt_mtc_failed(p) && mt_mtc_make_ready(p) == 0) {
+        mt_mtr_diags_free(diags);
+        return p;
+    }
+    for (size_t i = 0; i < mt_mtr_diags_count(diags); i++)
+        (void)mt_mtr_diag_format(mt_mtr_diags_at(diags, i), &shown);
+    printf("Bail out! not a program: %s\n%s\n", text, mt_buf_str(&shown));
+    exit(2);
+}

@@ -16,6 +16,9 @@ typedef struct testrun {
     size_t heap;                   // 0: as usual
 } testrun;
 
+// The program of one file, a.mtc. One that is wrong ends the test.
+mt_mtc_program *testrun_ready(const char *text);
+
 // Appends what was printed, and last a line: "= JSON" of what main returned, or "! CODE: message",
 // followed by a line "  at FUNCTION (PLACE)" for each function that was under way. Ends other than
 // errors have the codes memory, depth, system and steps. Returns how many steps it took.

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 enum {
-    LINES_AT_ONCE = 2000,      // of a run that is removed
     OUTPUTS_JSON = 128u << 20, // all outputs, with each byte of their names escaped
 };
 
@@ -564,49 +563,4 @@ int mt_store_app_run_end(mt_store *s, const char *id, const mt_app_end *end, mt_
     if (r == 0 && e.more)
         (void)clear_left(s, id, NULL);
     return r;
-}
-
-// ---- removal ----
-
-struct removal {
-    const char *id;
-    bool more;
-};
-
-// The many lines of a run go in parts. Only one that has ended goes.
-static int delete_op(tx *t, void *arg, mt_err **err)
-{
-    struct removal *d = arg;
-    _cleanup_stmt_ db_stmt *st = NULL;
-    char ns[MT_ID_TEXT];
-    int r;
-
-    t->keeps_identities = true;
-    d->more = false;
-    if (db_start(t->db, KEPT_APP_NAMESPACE, &st, err, T(d->id)) < 0)
-        return -1;
-    r = db_step(t->db, st, err);
-    if (r <= 0)
-        return r;
-    db_copy(st, 0, ns);
-    r = db_run(t->db, KEPT_DROP_LINES, err, T(d->id), I(LINES_AT_ONCE));
-    if (r < 0)
-        return -1;
-    d->more = r == LINES_AT_ONCE;
-    if (d->more)
-        return 0;
-    return db_run(t->db, KEPT_DROP_APP_RUN, err, T(d->id)) < 0
-               ? -1
-               : event_add(t, "appRun", d->id, ns, "deleted", err);
-}
-
-int mt_store_app_run_delete(mt_store *s, const char *id, mt_err **err)
-{
-    struct removal d = {.id = id, .more = true};
-
-    while (d.more) {
-        if (store_write(s, delete_op, &d, err) < 0)
-            return -1;
-    }
-    return 0;
 }

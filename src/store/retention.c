@@ -3,7 +3,7 @@
 // writer.
 #include "store/store-internal.h"
 
-enum { COMMANDS_AT_ONCE = 200, EVENTS_AT_ONCE = 10000 };
+enum { COMMANDS_AT_ONCE = 200, LINES_AT_ONCE = 2000, EVENTS_AT_ONCE = 10000 };
 
 void mt_kept_list_done(mt_kept_list *l)
 {
@@ -121,46 +121,73 @@ int mt_store_outputs_removed(mt_store *s, const char *run_id, mt_err **err)
 
 // ---- records ----
 
+// Runs of one kind: what is asked of them and dropped of each, with the id as the first value.
+typedef struct run_kind {
+    const char *event;
+    db_id space, drop_parts, drop;
+    int64_t at_once; // parts: its commands, or the lines that it printed
+    bool keeps_identities;
+} run_kind;
+
+static const run_kind CAPSULE_RUNS = {"capsuleRun",     DB_KEPT_NAMESPACE, DB_KEPT_DROP_COMMANDS,
+                                      DB_KEPT_DROP_RUN, COMMANDS_AT_ONCE,  false};
+static const run_kind APP_RUNS = {
+    "appRun", DB_KEPT_APP_NAMESPACE, DB_KEPT_DROP_LINES, DB_KEPT_DROP_APP_RUN, LINES_AT_ONCE, true};
+
 struct removal {
-    const char *run_id;
+    const run_kind *kind;
+    const char *id;
     bool more;
 };
 
-// A run with many commands goes in parts. Only one that has ended goes.
+// One with many parts goes in several goes. Only one that has ended goes.
 static int delete_op(tx *t, void *arg, mt_err **err)
 {
     struct removal *d = arg;
+    const run_kind *k = d->kind;
+    const db_value id = T(d->id), part[] = {T(d->id), I(k->at_once)};
     _cleanup_stmt_ db_stmt *st = NULL;
     char ns[MT_ID_TEXT];
     int r;
 
+    t->keeps_identities = k->keeps_identities;
     d->more = false;
-    if (db_start(t->db, KEPT_NAMESPACE, &st, err, T(d->run_id)) < 0)
+    if (db_start_id(t->db, k->space, &st, err, T(d->id)) < 0)
         return -1;
     r = db_step(t->db, st, err);
     if (r <= 0)
         return r;
     db_copy(st, 0, ns);
-    r = db_run(t->db, KEPT_DROP_COMMANDS, err, T(d->run_id), I(COMMANDS_AT_ONCE));
+    r = db_run_(t->db, k->drop_parts, part, 2, err);
     if (r < 0)
         return -1;
-    d->more = r == COMMANDS_AT_ONCE;
+    d->more = r == k->at_once;
     if (d->more)
         return 0;
-    return db_run(t->db, KEPT_DROP_RUN, err, T(d->run_id)) < 0
+    return db_run_(t->db, k->drop, &id, 1, err) < 0
                ? -1
-               : event_add(t, "capsuleRun", d->run_id, ns, "deleted", err);
+               : event_add(t, k->event, d->id, ns, "deleted", err);
 }
 
-int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err)
+static int delete_run(mt_store *s, const run_kind *kind, const char *id, mt_err **err)
 {
-    struct removal d = {.run_id = run_id, .more = true};
+    struct removal d = {.kind = kind, .id = id, .more = true};
 
     while (d.more) {
         if (store_write(s, delete_op, &d, err) < 0)
             return -1;
     }
     return 0;
+}
+
+int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err)
+{
+    return delete_run(s, &CAPSULE_RUNS, run_id, err);
+}
+
+int mt_store_app_run_delete(mt_store *s, const char *id, mt_err **err)
+{
+    return delete_run(s, &APP_RUNS, id, err);
 }
 
 // ---- events ----
