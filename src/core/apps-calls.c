@@ -11,9 +11,8 @@
 #include <stdio.h>
 
 enum {
-    ARGUMENTS_MAX = 3 * MT_VM_STRING,
-    RESULT_MAX = 3 * MT_VM_STRING,
-    AGAIN_MS = 1000, // unless the call says
+    AGAIN_MS = 1000,         // unless the call says
+    TAKEN_UP_MAX = 64 << 10, // of arguments: a call with more is come to by its program again
 };
 static const int64_t SLEEP_MAX_MS = INT64_C(100) * 366 * 24 * 3600 * 1000;
 
@@ -23,6 +22,7 @@ static int read_arguments(mt_str text, mt_json **ret, mt_err **err)
     mt_json_limits limits = MT_JSON_LIMITS_INIT;
 
     limits.depth = MT_VM_JSON_DEPTH + 1;
+    limits.values = SIZE_MAX;
     return mt_json_parse(text.data, text.len, &limits, ret, err);
 }
 
@@ -60,7 +60,7 @@ static void begin(app_live *l, const mt_mtc_builtin *b, mt_json *arguments, int6
         .arguments = arguments,
         .begun_us = mt_now_us(),
         .until = until,
-        .result.max = RESULT_MAX,
+        .result.max = APP_JSON_MAX,
         .message.max = 1 << 20,
     };
     l->calling = true;
@@ -206,7 +206,7 @@ static app_step put_answer(app_live *l, mt_app_outcome outcome)
 
 static app_step put_open(app_live *l)
 {
-    _cleanup_buf_ mt_buf arguments = MT_BUF_INIT(ARGUMENTS_MAX);
+    _cleanup_buf_ mt_buf arguments = MT_BUF_INIT(APP_JSON_MAX);
     mt_app_call_record r;
     app_step step;
 
@@ -293,10 +293,17 @@ static app_step answer_machine(app_live *l, const char *code, mt_str text)
     l->calls++;
     if (!l->vm)
         return APP_STEP_ON; // it is done again, and finds the answer in the journal
-    if (*code)
+    if (*code) {
         mt_vm_answer_error(l->vm, code, text.data);
-    else if (mt_vm_answer(l->vm, text, &err) < 0)
-        mt_vm_answer_error(l->vm, mt_code_name(mt_err_code(err)), mt_err_sentence(err));
+        return APP_STEP_ON;
+    }
+    if (mt_vm_answer(l->vm, text, &err) == 0)
+        return APP_STEP_ON;
+    if (mt_err_code(err) == MT_E_OOM) {
+        app_unload(l);
+        return app_later(l, "no memory for the answer of a call", err);
+    }
+    mt_vm_answer_error(l->vm, mt_code_name(mt_err_code(err)), mt_err_sentence(err));
     return APP_STEP_ON;
 }
 
@@ -385,6 +392,8 @@ static app_step replay(app_live *l, const mt_app_call_record *r, const mt_mtc_bu
         return answer_machine(l, r->code, mt_str_of(r->result));
     begin(l, b, MT_TAKE_PTR(own), r->until);
     l->open = true;
+    mt_app_call_list_done(&l->replay); // it was the last one
+    l->replay_at = 0;
     return APP_STEP_ON;
 }
 
@@ -412,11 +421,12 @@ int app_call_take_up(app_live *l, mt_err **err)
 
     if (found != 0)
         return found < 0 ? -1 : 0;
+    l->wake_at = r.until;
+    // Otherwise the program is done again, and comes to it.
     b = mt_mtc_builtin_find(mt_str_of(r.name));
-    if (!b) // the program is done again, and it will be told
+    if (!b || strlen(r.arguments) > TAKEN_UP_MAX ||
+        read_arguments(mt_str_of(r.arguments), &arguments, NULL) < 0)
         return 0;
-    if (read_arguments(mt_str_of(r.arguments), &arguments, err) < 0)
-        return -1;
     l->calls = r.number - 1;
     begin(l, b, arguments, r.until);
     l->open = true;
@@ -424,29 +434,46 @@ int app_call_take_up(app_live *l, mt_err **err)
     return 0;
 }
 
+// ---- from the program ----
+
+static app_step too_large(app_live *l, const mt_mtc_builtin *b)
+{
+    char sentence[MT_STORE_LABEL + 64];
+
+    (void)snprintf(sentence, sizeof(sentence), "%s: the arguments are over %d MiB as JSON", b->name,
+                   APP_JSON_MAX >> 20);
+    mt_vm_answer_error(l->vm, "TooLarge", sentence);
+    return APP_STEP_ON;
+}
+
+static app_step noted(app_live *l)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    return mt_vm_answer(l->vm, MT_STR("null"), &err) < 0 ? app_later(l, "cannot answer a call", err)
+                                                         : APP_STEP_ON;
+}
+
+static app_step come_to(app_live *l)
+{
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(APP_JSON_MAX);
+    const mt_mtc_builtin *b = mt_vm_call_of(l->vm);
+    _cleanup_json_ mt_json *arguments = NULL;
+    _cleanup_err_ mt_err *err = NULL;
+    int r = mt_vm_call_arguments(l->vm, &text);
+
+    if (r == -EMSGSIZE)
+        return too_large(l, b);
+    if (r < 0 || read_arguments((mt_str){mt_buf_str(&text), text.len}, &arguments, &err) < 0)
+        return app_later(l, "cannot read the arguments of a call", err);
+    r = app_note(l, b, arguments, &err);
+    if (r != 0)
+        return r < 0 ? app_notes_lost(l, err) : noted(l);
+    digest_of((mt_str){mt_buf_str(&text), text.len}, l->digest);
+    return made_again(l, b, MT_TAKE_PTR(arguments));
+}
+
 app_step app_call_go_on(app_live *l)
 {
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(ARGUMENTS_MAX);
-    _cleanup_err_ mt_err *err = NULL;
-    const mt_mtc_builtin *b;
-    mt_json *arguments = NULL;
-    int noted;
-
-    if (l->calling)
-        return go_on(l);
-    b = mt_vm_call_of(l->vm);
-    if (mt_vm_call_arguments(l->vm, &text) < 0 ||
-        read_arguments((mt_str){mt_buf_str(&text), text.len}, &arguments, &err) < 0)
-        return app_later(l, "cannot read the arguments of a call", err);
-    noted = app_note(l, b, arguments, &err);
-    if (noted != 0) {
-        (void)mt_json_unref(arguments);
-        if (noted < 0)
-            return app_notes_lost(l, err);
-        return mt_vm_answer(l->vm, MT_STR("null"), &err) < 0
-                   ? app_later(l, "cannot answer a call", err)
-                   : APP_STEP_ON;
-    }
-    digest_of((mt_str){mt_buf_str(&text), text.len}, l->digest);
-    return made_again(l, b, arguments);
+    return l->calling ? go_on(l) : come_to(l);
 }

@@ -11,84 +11,26 @@
 
 enum { LOOK_AGAIN_US = 60 * 1000000 };
 
-static void put(mt_apps *apps, size_t i, app_live *l)
-{
-    apps->heap[i] = l;
-    l->heap_at = i;
-}
-
-static void sift_up(mt_apps *apps, size_t i)
-{
-    app_live *l = apps->heap[i];
-
-    while (i > 0 && apps->heap[(i - 1) / 2]->wake_at > l->wake_at) {
-        put(apps, i, apps->heap[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-    put(apps, i, l);
-}
-
-static void sift_down(mt_apps *apps, size_t i)
-{
-    app_live *l = apps->heap[i];
-
-    for (;;) {
-        size_t child = 2 * i + 1;
-
-        if (child + 1 < apps->heap_count &&
-            apps->heap[child + 1]->wake_at < apps->heap[child]->wake_at)
-            child++;
-        if (child >= apps->heap_count || apps->heap[child]->wake_at >= l->wake_at)
-            break;
-        put(apps, i, apps->heap[child]);
-        i = child;
-    }
-    put(apps, i, l);
-}
-
 int app_clock_room(mt_apps *apps)
 {
-    app_live **bigger;
-    size_t cap = apps->heap_cap ? 2 * apps->heap_cap : 64;
-
-    if (apps->live_count < apps->heap_cap)
-        return 0;
-    bigger = reallocarray((void *)apps->heap, cap, sizeof(void *));
-    if (!bigger)
-        return -ENOMEM;
-    apps->heap = bigger;
-    apps->heap_cap = cap;
-    return 0;
+    return mt_heap_reserve(&apps->heap, apps->live_count + 1);
 }
 
 void app_clock_clear(app_live *l)
 {
-    mt_apps *apps = l->apps;
-    size_t i = l->heap_at;
-    app_live *last;
-
-    if (i == SIZE_MAX)
-        return;
-    l->heap_at = SIZE_MAX;
-    last = apps->heap[--apps->heap_count];
-    if (last == l)
-        return;
-    put(apps, i, last);
-    sift_up(apps, i);
-    sift_down(apps, last->heap_at);
+    mt_heap_remove(&l->apps->heap, &l->due);
 }
 
 void app_clock_set(app_live *l, int64_t wake_at)
 {
-    app_clock_clear(l);
     if (l->deadline && (!wake_at || l->deadline < wake_at))
         wake_at = l->deadline;
-    l->wake_at = wake_at;
-    if (!wake_at)
+    if (!wake_at) {
+        app_clock_clear(l);
         return;
-    put(l->apps, l->apps->heap_count++, l);
-    sift_up(l->apps, l->heap_at);
-    if (l->heap_at == 0)
+    }
+    mt_heap_put(&l->apps->heap, &l->due, wake_at);
+    if (mt_heap_first(&l->apps->heap) == &l->due)
         (void)pthread_cond_signal(&l->apps->clock_moved);
 }
 
@@ -97,8 +39,8 @@ static void wait_for_first(mt_apps *apps, int64_t now)
     int64_t left = LOOK_AGAIN_US;
     struct timespec until;
 
-    if (apps->heap_count > 0)
-        left = MT_MIN(left, apps->heap[0]->wake_at - now);
+    if (mt_heap_first(&apps->heap))
+        left = MT_MIN(left, mt_heap_first(&apps->heap)->key - now);
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += left / 1000000;
     until.tv_nsec += left % 1000000 * 1000;
@@ -115,10 +57,11 @@ static void *run_clock(void *data)
 
     (void)pthread_mutex_lock(&apps->lock);
     while (!apps->stop) {
+        const mt_heap_item *first = mt_heap_first(&apps->heap);
         int64_t now = mt_now_us();
 
-        if (apps->heap_count > 0 && apps->heap[0]->wake_at <= now) {
-            app_live *l = apps->heap[0];
+        if (first && first->key <= now) {
+            app_live *l = MT_CONTAINER_OF(first, app_live, due);
 
             app_clock_clear(l);
             app_poke(l);

@@ -5,6 +5,7 @@
 // uses is its own; what other threads may touch is guarded by apps->lock.
 #pragma once
 
+#include "base/heap.h"
 #include "capsule/journal.h"
 #include "core/apps.h"
 #include "core/pool.h"
@@ -15,17 +16,28 @@
 
 enum {
     APP_BUCKETS = 4096,
+    APP_USER_BUCKETS = 256,
     APP_DIGEST = 65, // of a call's arguments, hex
+    APP_JSON_MAX =
+        3 * MT_VM_STRING, // bytes of a call's arguments, of its answer, of what is returned
 };
 
 // A program that runs, shared by all runs of one version of an app.
 typedef struct app_program {
     struct app_program *next;
     size_t refs;
+    size_t bytes;    // of memory, about
     mt_resource app; // its sources; the program points into them
     mt_mtc_program *program;
     int64_t max_duration_ms;
 } app_program;
+
+// Whose runs live, and what memory they take.
+typedef struct app_user {
+    struct app_user *next; // of a bucket
+    char id[MT_ID_TEXT];
+    size_t runs, bytes;
+} app_user;
 
 typedef struct app_subscription {
     struct app_subscription *next; // of a bucket
@@ -65,7 +77,6 @@ typedef struct app_live {
     char app[MT_STORE_NAME];
     int64_t version;
     int64_t deadline, max_duration_ms; // 0: none
-    char *inputs;                      // JSON object
     mt_lane lane;
 
     // Guarded by apps->lock.
@@ -75,10 +86,12 @@ typedef struct app_live {
     bool cancelled;
     bool by_parent; // …as the app run that started it has ended
     char by[MT_STORE_BY];
-    int64_t wake_at; // when it is queued by itself, 0: never
-    size_t heap_at;  // SIZE_MAX: its clock does not run
+    int64_t wake_at;  // when it is queued by itself, 0: never
+    mt_heap_item due; // in apps->heap: when that is, or its deadline
     app_subscription *subscriptions;
     size_t subscription_count;
+    app_user *user;
+    size_t bytes; // of memory that it takes, as it was after its last turn
 
     // Its turn's.
     app_program *program;
@@ -107,8 +120,9 @@ struct mt_apps {
     app_live *lives[APP_BUCKETS];
     size_t live_count;
     app_subscription *topics[APP_BUCKETS];
-    app_live **heap; // by wake_at
-    size_t heap_count, heap_cap;
+    app_user *users[APP_USER_BUCKETS];
+    size_t bytes; // that all of them take
+    mt_heap heap; // of the clocks that run, wall clock, us
 
     pthread_mutex_t programs_lock; // guards the list; a leaf
     app_program *programs;
@@ -125,6 +139,24 @@ int app_clock_room(mt_apps *apps);
 // Queues it at that moment, or at its deadline, whichever comes first; 0: at its deadline alone.
 void app_clock_set(app_live *l, int64_t wake_at);
 void app_clock_clear(app_live *l);
+
+// ---- apps-memory.c; under apps->lock but where said ----
+
+// Among the runs of its user: 0 or -ENOMEM.
+int app_memory_join(app_live *l);
+void app_memory_leave(app_live *l);
+size_t app_memory_of(const app_live *l); // that it takes now; its turn's, not under the lock
+
+typedef enum app_verdict {
+    APP_MEMORY_FITS,
+    APP_MEMORY_SHED, // it waits, and is to wait without its machine
+    APP_MEMORY_OVER, // it computes, and is what its user has too much of
+} app_verdict;
+// After a turn: it takes so much, and what becomes of it.
+app_verdict app_memory_judge(app_live *l, size_t bytes, bool waits);
+uint64_t app_memory_share(const mt_apps *apps); // of a user, now
+// capacityExceeded where the user's runs take their share already.
+int app_memory_check(mt_apps *apps, const char *user_id, mt_err **err);
 
 // ---- apps.c ----
 
@@ -198,5 +230,7 @@ app_step app_end(app_live *l, const mt_app_end *end);
 app_step app_end_error(app_live *l, const char *reason, const char *sentence);
 // What was printed or set was not taken.
 app_step app_notes_lost(app_live *l, const mt_err *err);
+// Forgets the machine: the run is done again from its journal.
+void app_unload(app_live *l);
 // A fault of the platform: logged; the run goes on later.
 app_step app_later(app_live *l, const char *what, const mt_err *err);

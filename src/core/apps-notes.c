@@ -78,7 +78,7 @@ static int add_line(app_notes *n, char level, mt_str text, const char *end)
 
 static int add_output(app_notes *n, mt_str name, const mt_json *value)
 {
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(2 * (size_t)MT_VM_STRING);
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(APP_JSON_MAX);
     mt_app_output output = {0};
 
     if (mt_json_write(value, &text, 0) < 0 ||

@@ -126,6 +126,15 @@ static app_program *keep(mt_apps *apps, app_program *made)
     return p;
 }
 
+static size_t source_bytes(const mt_resource *app)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < app->source_count; i++)
+        bytes += app->sources[i].len;
+    return bytes;
+}
+
 int app_program_of(mt_apps *apps, mt_resource *app, app_program **ret, mt_err **err)
 {
     _cleanup_(program_free_p) app_program *p = NULL;
@@ -141,6 +150,7 @@ int app_program_of(mt_apps *apps, mt_resource *app, app_program **ret, mt_err **
         return -1;
     }
     *app = (mt_resource){0};
+    p->bytes = sizeof(*p) + mt_mtc_program_bytes(p->program) + source_bytes(&p->app);
     *ret = keep(apps, MT_TAKE_PTR(p));
     return 0;
 }

@@ -5,13 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum {
     SLICE_STEPS = 100000,
     TURN_US = 5 * 1000,
     LATER_US = 1000 * 1000,
-    RESULT_BYTES = 3 * MT_VM_STRING,
 };
 
 app_step app_later(app_live *l, const char *what, const mt_err *err)
@@ -25,12 +25,12 @@ app_step app_later(app_live *l, const char *what, const mt_err *err)
 
 // ---- loading ----
 
-// Forgets the machine: the run is done again from its journal.
-static void unload(app_live *l)
+void app_unload(app_live *l)
 {
     l->vm = mt_vm_free(l->vm);
     mt_app_call_list_done(&l->replay);
     app_notes_done(&l->notes);
+    app_program_unref(l->apps, MT_TAKE_PTR(l->program));
     l->calls = 0;
     l->replay_at = 0;
     l->replayed = false;
@@ -47,14 +47,15 @@ static app_step cannot_load(app_live *l, const mt_err *err)
 
 static app_step load(app_live *l)
 {
+    _cleanup_(mt_app_run_done) mt_app_run run = {0};
     _cleanup_json_ mt_json *inputs = NULL;
     _cleanup_err_ mt_err *err = NULL;
 
-    unload(l);
-    if (!l->program &&
+    app_unload(l);
+    if (mt_store_app_run_get(l->apps->options.store, NULL, l->id, &run, &err) < 0 ||
         app_program_get(l->apps, l->namespace_id, l->app, l->version, &l->program, &err) < 0)
         return cannot_load(l, err);
-    if (mt_json_parse(l->inputs, strlen(l->inputs), NULL, &inputs, &err) < 0 ||
+    if (mt_json_parse(run.inputs, strlen(run.inputs), NULL, &inputs, &err) < 0 ||
         app_machine(l, inputs, &l->vm, &err) < 0)
         return cannot_load(l, err);
     return APP_STEP_ON;
@@ -69,7 +70,7 @@ app_step app_notes_lost(app_live *l, const mt_err *err)
         .status = "Error", .end_reason = "callLimit", .failure_details = mt_err_sentence(err)};
 
     app_call_done(l);
-    unload(l);
+    app_unload(l);
     if (code != MT_E_CAPACITY_EXCEEDED && code != MT_E_TOO_LARGE)
         return app_later(l, "cannot note what a run printed or set", err);
     return app_end(l, &end);
@@ -105,6 +106,8 @@ app_step app_end(app_live *l, const mt_app_end *end)
     if ((strcmp(end->status, "Finished") != 0 && stop_children(l, &err) < 0) ||
         mt_store_app_run_end(l->apps->options.store, l->id, end, &err) < 0)
         return app_later(l, "cannot write how an app run ended", err);
+    mt_log(MT_LOG_INFO, "app run ended", {"appRun", l->id}, {"app", l->app},
+           {"reason", end->end_reason});
     return APP_STEP_ENDED;
 }
 
@@ -141,16 +144,46 @@ static app_step end_cancelled(app_live *l, const char *by, bool by_parent)
     return app_end(l, &end);
 }
 
+static app_step end_too_large(app_live *l)
+{
+    char sentence[96];
+    const mt_app_end end = {.status = "Error",
+                            .end_reason = "failed",
+                            .failure_code = "TooLarge",
+                            .failure_details = sentence};
+
+    (void)snprintf(sentence, sizeof(sentence), "what main returned is over %d MiB as JSON",
+                   APP_JSON_MAX >> 20);
+    return app_end(l, &end);
+}
+
 static app_step end_returned(app_live *l)
 {
-    _cleanup_buf_ mt_buf value = MT_BUF_INIT(RESULT_BYTES);
-    const mt_app_end end = {.status = "Finished", .end_reason = "returned"};
-    mt_app_end with = end;
+    _cleanup_buf_ mt_buf value = MT_BUF_INIT(APP_JSON_MAX);
+    mt_app_end end = {.status = "Finished", .end_reason = "returned"};
+    int r = mt_vm_result(l->vm, &value);
 
-    if (mt_vm_result(l->vm, &value) < 0)
+    if (r == -EMSGSIZE)
+        return end_too_large(l);
+    if (r < 0)
         return app_later(l, "no memory for what a run returned", NULL);
-    with.return_value = mt_buf_str(&value);
-    return app_end(l, &with);
+    end.return_value = mt_buf_str(&value);
+    return app_end(l, &end);
+}
+
+static app_step end_over_share(app_live *l)
+{
+    char sentence[128];
+    uint64_t share;
+
+    (void)pthread_mutex_lock(&l->apps->lock);
+    share = app_memory_share(l->apps);
+    (void)pthread_mutex_unlock(&l->apps->lock);
+    (void)snprintf(sentence, sizeof(sentence),
+                   "the app runs of this user need more than the %llu MiB of memory that one user "
+                   "may have of the server's now",
+                   (unsigned long long)(share >> 20));
+    return app_end_error(l, "outOfMemory", sentence);
 }
 
 static app_step end_failed(app_live *l)
@@ -165,7 +198,7 @@ static app_step end_failed(app_live *l)
 
     if (f->end == MT_VM_END_SYSTEM) {
         // Not the program's fault: from its journal, when there is memory again.
-        unload(l);
+        app_unload(l);
         return app_later(l, "no memory for an app run", NULL);
     }
     end.end_reason = REASONS[f->end];
@@ -249,11 +282,51 @@ static void leave(app_live *l)
     app_live_free(l);
 }
 
+static bool waits(app_step step)
+{
+    return step == APP_STEP_PARK || step == APP_STEP_LATER;
+}
+
+// What it takes, and what becomes of it for that. Both ways out leave it without its machine.
+static app_step settle_memory(app_live *l, app_step step)
+{
+    size_t bytes = app_memory_of(l);
+    app_verdict verdict;
+
+    (void)pthread_mutex_lock(&l->apps->lock);
+    verdict = app_memory_judge(l, bytes, waits(step));
+    (void)pthread_mutex_unlock(&l->apps->lock);
+    if (verdict == APP_MEMORY_FITS)
+        return step;
+    if (verdict == APP_MEMORY_OVER)
+        step = end_over_share(l);
+    app_call_done(l);
+    app_unload(l);
+    bytes = app_memory_of(l);
+    (void)pthread_mutex_lock(&l->apps->lock);
+    (void)app_memory_judge(l, bytes, true);
+    (void)pthread_mutex_unlock(&l->apps->lock);
+    return step;
+}
+
+// A turn, and what has to be done after it.
+static app_step whole_turn(app_live *l)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    app_step step = take_turn(l);
+
+    if (step == APP_STEP_ENDED)
+        return step;
+    // What it printed is seen at once, whatever it does next.
+    if (app_notes_flush(l, &err) < 0)
+        step = app_notes_lost(l, err);
+    return step == APP_STEP_ENDED ? step : settle_memory(l, step);
+}
+
 void app_turn(void *live)
 {
     app_live *l = live;
     mt_apps *apps = l->apps;
-    _cleanup_err_ mt_err *err = NULL;
     app_step step;
 
     (void)pthread_mutex_lock(&apps->lock);
@@ -261,14 +334,7 @@ void app_turn(void *live)
     l->poked = false;
     l->wake_at = 0;
     (void)pthread_mutex_unlock(&apps->lock);
-    step = take_turn(l);
-    if (step == APP_STEP_ENDED) {
-        leave(l);
-        return;
-    }
-    // What it printed is seen at once, whatever it does next.
-    if (app_notes_flush(l, &err) < 0)
-        step = app_notes_lost(l, err);
+    step = whole_turn(l);
     if (step == APP_STEP_ENDED) {
         leave(l);
         return;
@@ -276,7 +342,7 @@ void app_turn(void *live)
     (void)pthread_mutex_lock(&apps->lock);
     l->state = APP_PARKED;
     l->place = app_place_of(l);
-    if (step == APP_STEP_ON || step == APP_STEP_MOVE || l->poked)
+    if (!waits(step) || l->poked)
         app_queue(l);
     else
         app_clock_set(l, l->wake_at);

@@ -17,18 +17,9 @@ enum {
     TOPICS_MAX = 1000,
 };
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t h = 1469598103934665603u;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h ^ h >> 32;
-}
-
 size_t app_bucket(const char *id)
 {
-    return hash_of(id) % APP_BUCKETS;
+    return mt_str_hash(mt_str_of(id)) % APP_BUCKETS;
 }
 
 // ---- turns ----
@@ -118,6 +109,7 @@ void app_forget(app_live *l)
 
     app_clock_clear(l);
     app_unsubscribe(l);
+    app_memory_leave(l);
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
@@ -134,7 +126,6 @@ void app_live_free(app_live *l)
     mt_vm_free(l->vm);
     app_program_unref(l->apps, l->program);
     (void)pthread_mutex_destroy(&l->refused.lock);
-    free(l->inputs);
     free(l);
 }
 MT_DEFINE_CLEANUP(app_live_free, app_live *)
@@ -142,12 +133,15 @@ MT_DEFINE_CLEANUP(app_live_free, app_live *)
 // 0, or -ENOMEM.
 static int add(mt_apps *apps, app_live *l)
 {
-    size_t bucket = app_bucket(l->id);
+    size_t bucket = app_bucket(l->id), bytes = app_memory_of(l);
     int r;
 
     (void)pthread_mutex_lock(&apps->lock);
     r = app_clock_room(apps);
+    if (r == 0)
+        r = app_memory_join(l);
     if (r == 0) {
+        (void)app_memory_judge(l, bytes, false);
         l->next = apps->lives[bucket];
         apps->lives[bucket] = l;
         apps->live_count++;
@@ -170,7 +164,6 @@ static app_live *live_new(mt_apps *apps, const char *id)
     if (!l)
         return NULL;
     l->apps = apps;
-    l->heap_at = SIZE_MAX;
     (void)pthread_mutex_init(&l->refused.lock, NULL);
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     return l;
@@ -182,10 +175,16 @@ static int room_for_one(mt_apps *apps, const mt_user *user, mt_err **err)
 {
     int64_t most = apps->options.max_live ? apps->options.max_live : MAX_LIVE, of_user;
     size_t live;
+    int r;
 
+    if (apps->options.may_start && apps->options.may_start(apps->options.data, err) < 0)
+        return -1;
     (void)pthread_mutex_lock(&apps->lock);
     live = apps->live_count;
+    r = app_memory_check(apps, user->id, err);
     (void)pthread_mutex_unlock(&apps->lock);
+    if (r < 0)
+        return -1;
     if ((int64_t)live >= most)
         return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
                        "%zu app runs live, as many as this server takes", live);
@@ -198,16 +197,15 @@ static int room_for_one(mt_apps *apps, const mt_user *user, mt_err **err)
     return 0;
 }
 
-static int fill_start(app_live *l, const mt_app_start *start)
+static void fill_start(app_live *l, const mt_app_start *start)
 {
     memcpy(l->namespace_id, start->ns->id, sizeof(l->namespace_id));
     memcpy(l->namespace_name, start->ns->name, sizeof(l->namespace_name));
     memcpy(l->user_id, start->user->id, sizeof(l->user_id));
     memcpy(l->app, start->app->name, sizeof(l->app));
     l->version = start->app->version;
-    l->lane = (mt_lane){.number = hash_of(l->user_id)};
+    l->lane = (mt_lane){.number = mt_str_hash(mt_str_of(l->user_id))};
     l->max_duration_ms = l->program->max_duration_ms;
-    return 0;
 }
 
 static int load_program(app_live *l, const mt_app_start *start, mt_err **err)
@@ -220,24 +218,24 @@ static int load_program(app_live *l, const mt_app_start *start, mt_err **err)
 }
 
 // The machine, so that inputs which are wrong are told before anything is stored.
-static int prepare(app_live *l, const mt_app_start *start, mt_err **err)
+static int prepare(app_live *l, const mt_app_start *start, mt_buf *text, mt_err **err)
 {
     _cleanup_json_ mt_json *inputs = NULL;
-    _cleanup_buf_ mt_buf text = MT_BUF_INIT(64 << 20);
 
     if (load_program(l, start, err) < 0)
         return -1;
-    (void)fill_start(l, start);
+    fill_start(l, start);
     if (app_inputs(l->program, start->inputs, &inputs, err) < 0 ||
         app_machine(l, inputs, &l->vm, err) < 0)
         return -1;
-    if (mt_json_write(inputs, &text, 0) < 0 || !(l->inputs = mt_buf_take(&text)))
+    if (mt_json_write(inputs, text, 0) < 0)
         return mt_fail_oom(err);
     l->replayed = true;
     return 0;
 }
 
-static int store_start(app_live *l, const mt_app_start *start, mt_app_run *ret, mt_err **err)
+static int store_start(app_live *l, const mt_app_start *start, const char *inputs, mt_app_run *ret,
+                       mt_err **err)
 {
     int64_t now = mt_now_us();
     mt_app_run_new record = {
@@ -245,7 +243,7 @@ static int store_start(app_live *l, const mt_app_start *start, mt_app_run *ret, 
         .namespace_id = l->namespace_id,
         .app = l->app,
         .version = l->version,
-        .inputs = l->inputs,
+        .inputs = inputs,
         .started_by = start->user,
         .parent_id = start->parent_id,
         .parent_app_id = start->parent_app_id,
@@ -274,16 +272,17 @@ static void take_away(app_live *l)
 int mt_apps_start(mt_apps *apps, const mt_app_start *start, mt_app_run *ret, mt_err **err)
 {
     _cleanup_(app_live_free_p) app_live *l = live_new(apps, start->id);
+    _cleanup_buf_ mt_buf inputs = MT_BUF_INIT(64 << 20);
     int r;
 
     if (!l)
         return mt_fail_oom(err);
-    if (prepare(l, start, err) < 0 || room_for_one(apps, start->user, err) < 0)
+    if (prepare(l, start, &inputs, err) < 0 || room_for_one(apps, start->user, err) < 0)
         return -1;
     // Before it is stored, so that nothing that is stored is not known here.
     if (add(apps, l) < 0)
         return mt_fail_oom(err);
-    r = store_start(l, start, ret, err);
+    r = store_start(l, start, mt_buf_str(&inputs), ret, err);
     if (r != 0) {
         take_away(MT_TAKE_PTR(l));
         return r;
@@ -348,21 +347,19 @@ int mt_apps_new(const mt_apps_options *options, mt_apps **ret, mt_err **err)
     return 0;
 }
 
-static int fill_adopted(app_live *l, const mt_app_run *run)
+static void fill_adopted(app_live *l, const mt_app_run *run)
 {
     memcpy(l->namespace_id, run->namespace_id, sizeof(l->namespace_id));
     memcpy(l->namespace_name, run->namespace_name, sizeof(l->namespace_name));
     memcpy(l->user_id, run->started_by_id, sizeof(l->user_id));
     memcpy(l->app, run->app, sizeof(l->app));
     l->version = run->version;
-    l->lane = (mt_lane){.number = hash_of(l->user_id)};
+    l->lane = (mt_lane){.number = mt_str_hash(mt_str_of(l->user_id))};
     l->max_duration_ms = run->max_duration_ms;
     l->deadline = run->deadline;
     l->cancelled = run->cancel_requested_by[0] != '\0';
     l->by_parent = mt_starts_with(run->cancel_requested_by, MT_BY_APP_RUN);
     memcpy(l->by, run->cancel_requested_by, sizeof(l->by));
-    l->inputs = strdup(run->inputs);
-    return l->inputs ? 0 : -ENOMEM;
 }
 
 static int adopt(mt_apps *apps, const mt_app_run *run, mt_err **err)
@@ -375,8 +372,9 @@ static int adopt(mt_apps *apps, const mt_app_run *run, mt_err **err)
                        "server %d: let it end under the server that it was started by, or cancel "
                        "it there",
                        run->id, run->app, (long long)run->language, MT_APP_LANGUAGE);
-    if (!l || fill_adopted(l, run) < 0)
+    if (!l)
         return mt_fail_oom(err);
+    fill_adopted(l, run);
     if (app_call_take_up(l, err) < 0)
         return -1;
     if (add(apps, l) < 0)
@@ -384,8 +382,8 @@ static int adopt(mt_apps *apps, const mt_app_run *run, mt_err **err)
     (void)pthread_mutex_lock(&apps->lock);
     l->place = app_place_of(l);
     // One that sleeps is left alone until its time has come.
-    if (l->call.until > mt_now_us() && !l->cancelled)
-        app_clock_set(l, l->call.until);
+    if (l->wake_at > mt_now_us() && !l->cancelled)
+        app_clock_set(l, l->wake_at);
     else
         app_queue(l);
     (void)pthread_mutex_unlock(&apps->lock);
@@ -423,7 +421,7 @@ void mt_apps_free(mt_apps *apps)
     for (size_t i = 0; i < APP_BUCKETS; i++)
         while (apps->lives[i])
             take_away(apps->lives[i]);
-    free(apps->heap);
+    mt_heap_done(&apps->heap);
     (void)pthread_cond_destroy(&apps->clock_moved);
     (void)pthread_mutex_destroy(&apps->lock);
     (void)pthread_mutex_destroy(&apps->programs_lock);

@@ -49,6 +49,9 @@ typedef struct mt_apps_options {
     mt_store *store;
     size_t workers;   // that run machines; 0: half of the processors
     int64_t max_live; // app runs of the whole server, 0: 20,000
+    uint64_t memory;  // that all of them may take, 0: an eighth of the machine's
+    // Whether another run may start at all: 0, or < 0 and *err. NULL: it may.
+    int (*may_start)(void *data, mt_err **err);
     // Makes a call; on a worker, may block for a short while.
     mt_app_outcome (*perform)(mt_app_call *call, void *data);
     // Stops a capsule run that an app run leaves behind (parentEnded). 0 when it is asked for, or

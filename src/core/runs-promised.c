@@ -16,7 +16,7 @@ enum {
 };
 
 // Runs under way must be able to end and be told: no new ones when the disk is nearly full.
-static int check_disk_floor(mt_runs *runs, mt_err **err)
+int mt_runs_check_disk(mt_runs *runs, mt_err **err)
 {
     struct statvfs st;
     uint64_t free_bytes, floor;
@@ -139,7 +139,7 @@ int mt_runs_reserve(mt_runs *runs, const mt_user *user, const mt_plan_limits *li
     struct promised_to *to;
     int r;
 
-    if (check_disk_floor(runs, err) < 0)
+    if (mt_runs_check_disk(runs, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&runs->lock);
     to = find_or_add(runs, user->id);

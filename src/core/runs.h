@@ -48,6 +48,8 @@ int mt_runs_adopt(mt_runs *runs, mt_err **err);
 // refused (badField, with the ceiling).
 int mt_runs_fit(mt_runs *runs, const mt_capsule_def *def, mt_plan_limits *limits, mt_err **err);
 
+// diskFull when the state folder's disk is at its floor: then nothing new is started.
+int mt_runs_check_disk(mt_runs *runs, mt_err **err);
 // Room for one more run of that user, who has a share of it unless an administrator: 0, or
 // capacityExceeded naming the ceiling or the share (live runs, memory, disk), or
 // diskFull when the state folder's disk is at its floor (5 % or 2 GiB, the lesser). What is

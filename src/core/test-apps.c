@@ -105,10 +105,21 @@ static int stop_capsule_run(const char *id, const char *app_run_id, void *data, 
     return 0;
 }
 
+static uint64_t memory; // of the engine that is opened next; 0: as ever
+static bool disk_full;
+
+static int may_start(void *data, mt_err **err)
+{
+    return disk_full ? mt_fail(err, MT_E_DISK_FULL, "the disk is at its floor") : 0;
+}
+
 static int open_engine(mt_err **err)
 {
-    const mt_apps_options options = {
-        .store = store, .perform = perform, .stop_capsule_run = stop_capsule_run};
+    const mt_apps_options options = {.store = store,
+                                     .memory = memory,
+                                     .may_start = may_start,
+                                     .perform = perform,
+                                     .stop_capsule_run = stop_capsule_run};
 
     CHECK_INT(mt_apps_new(&options, &apps, err), 0);
     return mt_apps_adopt(apps, err);
@@ -489,6 +500,127 @@ static void test_sleepers_wake_in_order(void)
     CHECK_INT(late, 0);
 }
 
+// A text of 16,000,000 characters that JSON writes with six bytes each.
+#define LARGE "StringRepeat(StringFromCode(1), 16000000)"
+
+static void test_what_is_too_large_as_json_is_told(void)
+{
+    deploy("returns", "{}", "string main() { return(" LARGE "); }\n");
+    check_run("returns", NULL, "failed", "what main returned is over 48 MiB as JSON");
+    deploy("asks", "{}",
+           "string main() { string s = " LARGE ";\n"
+           "  try { VfsWriteText(\"v\", \"a\", s); } catch (error e) { return(ErrorCode(e)); }\n"
+           "  return(\"\"); }\n");
+    check_run("asks", NULL, "returned", "\"TooLarge\"");
+    deploy(
+        "sets", "{}",
+        "string main() { string s = " LARGE ";\n"
+        "  try { AppStateSetOutputString(\"a\", s); } catch (error e) { return(ErrorCode(e)); }\n"
+        "  return(\"\"); }\n");
+    check_run("sets", NULL, "returned", "\"TooLarge\"");
+}
+
+static void with_memory(uint64_t bytes)
+{
+    memory = bytes;
+    restart();
+}
+
+static size_t bytes_of_all(void)
+{
+    size_t bytes;
+
+    (void)pthread_mutex_lock(&apps->lock);
+    bytes = apps->bytes;
+    (void)pthread_mutex_unlock(&apps->lock);
+    return bytes;
+}
+
+static void test_who_waits_with_much_waits_without_it(void)
+{
+    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    char id[MT_ID_TEXT];
+    int64_t end = mt_monotonic_us() + PATIENCE_US;
+
+    outside_reset();
+    with_memory(8 << 20);
+    deploy("holds", "{}",
+           "int main() { string s = StringRepeat(\"x\", 3000000); string t = VfsReadText(\"v\", "
+           "\"a\");\n"
+           "  bool there = VfsExists(\"v\", \"a\"); return(StringLength(s + t)); }\n");
+    start("holds", NULL, id);
+    UNTIL(id, &run, run.call_count == 2);
+    while (bytes_of_all() > 100000 && mt_monotonic_us() < end)
+        (void)usleep(1000);
+    CHECK(bytes_of_all() <= 100000);
+    open_gate();
+    await(id, &run);
+    CHECK_STR(run.return_value, "3000006");
+    CHECK_INT(made(1), 1);
+}
+
+static void test_who_computes_with_too_much_ends(void)
+{
+    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    char id[MT_ID_TEXT];
+
+    deploy("takes", "{}",
+           "void main() { jsonArray a = JsonArrayCreate();\n"
+           "  while (true) { a = JsonArrayAddString(a, StringRepeat(\"x\", 100000)); } }\n");
+    start("takes", NULL, id);
+    await(id, &run);
+    CHECK_STR(run.end_reason, "outOfMemory");
+    CHECK(strstr(run.failure_details, "one user"));
+    check_run("sum", "{\"first\":1,\"name\":\"a\"}", "returned", "2");
+}
+
+static void test_starts_have_an_end(void)
+{
+    static char ids[200][MT_ID_TEXT];
+    _cleanup_err_ mt_err *err = NULL;
+    int n = 0;
+
+    with_memory(64 << 10);
+    while (n < 200 && try_start("waits", NULL, ids[n], &err) == 0)
+        n++;
+    CHECK(n > 0 && n < 200);
+    CHECK_INT(mt_err_code(err), MT_E_CAPACITY_EXCEEDED);
+    for (int i = 0; i < n; i++) {
+        _cleanup_(mt_app_run_done) mt_app_run run = {0};
+
+        CHECK_INT(mt_apps_cancel(apps, ids[i], "anna", NULL), 0);
+        await(ids[i], &run);
+    }
+    CHECK_INT((int)bytes_of_all(), 0);
+    with_memory(0);
+    err = mt_err_free(err);
+    disk_full = true;
+    CHECK_INT(try_start("waits", NULL, ids[0], &err), -1);
+    CHECK_INT(mt_err_code(err), MT_E_DISK_FULL);
+    disk_full = false;
+}
+
+static void test_an_open_call_that_cannot_be_read_stops_nobody(void)
+{
+    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    _cleanup_err_ mt_err *err = NULL;
+    char id[MT_ID_TEXT];
+    const mt_app_call_record call = {.number = 1,
+                                     .name = "Sleep",
+                                     .digest = "00",
+                                     .open = true,
+                                     .arguments = (char *)"[",
+                                     .code = (char *)"",
+                                     .result = (char *)""};
+
+    mt_apps_free(apps);
+    store_run("waits", MT_APP_LANGUAGE, id);
+    CHECK_INT(mt_store_app_call_put(store, id, &call, &err), 0);
+    CHECK_INT(open_engine(&err), 0);
+    await(id, &run);
+    CHECK_STR(run.end_reason, "replayDiverged");
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
@@ -511,6 +643,11 @@ int main(void)
     test_another_program_is_told();
     test_another_language_is_refused();
     test_sleepers_wake_in_order();
+    test_what_is_too_large_as_json_is_told();
+    test_who_waits_with_much_waits_without_it();
+    test_who_computes_with_too_much_ends();
+    test_starts_have_an_end();
+    test_an_open_call_that_cannot_be_read_stops_nobody();
     mt_apps_free(apps);
     mt_store_close(store);
     (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);

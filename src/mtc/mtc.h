@@ -91,7 +91,8 @@ mt_mtc_program *mt_mtc_check(const mt_mtc_source *sources, size_t count, size_t 
                              mt_mtr_diags *diags);
 void mt_mtc_program_free(mt_mtc_program *p);
 MT_DEFINE_CLEANUP(mt_mtc_program_free, mt_mtc_program *)
-bool mt_mtc_failed(const mt_mtc_program *p); // an error was reported
+bool mt_mtc_failed(const mt_mtc_program *p);          // an error was reported
+size_t mt_mtc_program_bytes(const mt_mtc_program *p); // of memory that it takes, about
 // Appends the code of a program that has not failed, to be read. 0 or negative errno.
 int mt_mtc_listing(mt_mtc_program *p, mt_buf *out);
 

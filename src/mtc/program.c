@@ -13,6 +13,11 @@ void mt_mtc_program_free(mt_mtc_program *p)
     free(p);
 }
 
+size_t mt_mtc_program_bytes(const mt_mtc_program *p)
+{
+    return sizeof(*p) + mt_arena_bytes(p->arena);
+}
+
 bool mt_mtc_failed(const mt_mtc_program *p)
 {
     return p->failed;

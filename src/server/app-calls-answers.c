@@ -5,8 +5,14 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 
-static mt_app_outcome give(app_request *r)
+#include <errno.h>
+
+// What was written to the result, when it fits.
+mt_app_outcome app_give(app_request *r)
 {
+    if (r->call->result.failed == -EMSGSIZE)
+        return app_refuse(r, "TooLarge", "%s: the answer is over %zu MiB as JSON",
+                          r->call->builtin->name, r->call->result.max >> 20);
     return r->call->result.failed ? app_again(r, "") : MT_APP_DONE;
 }
 
@@ -40,13 +46,13 @@ static mt_json *read_json(app_request *r)
 static mt_app_outcome give_json(app_request *r, const mt_json *v)
 {
     (void)mt_json_write(v, &r->call->result, 0);
-    return give(r);
+    return app_give(r);
 }
 
 mt_app_outcome app_read_object(app_request *r)
 {
     (void)mt_buf_add(&r->call->result, mt_buf_str(&r->answer.body), r->answer.body.len);
-    return give(r);
+    return app_give(r);
 }
 
 mt_app_outcome app_read_items(app_request *r)
@@ -66,13 +72,13 @@ mt_app_outcome app_read_id(app_request *r)
 mt_app_outcome app_read_nothing(app_request *r)
 {
     (void)mt_buf_adds(&r->call->result, "null");
-    return give(r);
+    return app_give(r);
 }
 
 mt_app_outcome app_read_exists(app_request *r)
 {
     (void)mt_buf_adds(&r->call->result, r->answer.status == 404 ? "false" : "true");
-    return give(r);
+    return app_give(r);
 }
 
 mt_app_outcome app_read_text(app_request *r)
@@ -87,7 +93,7 @@ mt_app_outcome app_read_text(app_request *r)
                           r->call->builtin->name, (int)app_argument(r, 1).len,
                           app_argument(r, 1).data);
     (void)mt_json_write_string(text, &r->call->result);
-    return give(r);
+    return app_give(r);
 }
 
 mt_app_outcome app_read_base64(app_request *r)
@@ -101,7 +107,7 @@ mt_app_outcome app_read_base64(app_request *r)
     (void)mt_buf_addc(&r->call->result, '"');
     (void)mt_base64_encode((mt_str){mt_buf_str(body), body->len}, &r->call->result);
     (void)mt_buf_addc(&r->call->result, '"');
-    return give(r);
+    return app_give(r);
 }
 
 // ---- what is waited for ----

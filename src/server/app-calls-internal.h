@@ -49,6 +49,7 @@ int64_t app_argument_int(const app_request *r, size_t i); // of an int
 mt_app_outcome app_refuse(app_request *r, const char *code, const char *fmt, ...) MT_PRINTF(3, 4);
 mt_app_outcome app_refuse_err(app_request *r, const mt_err *err);
 mt_app_outcome app_again(app_request *r, const char *why);
+mt_app_outcome app_give(app_request *r); // app-calls-answers.c
 
 // app-calls-bodies.c and app-calls-answers.c
 int app_body_start(app_request *r, mt_err **err);

@@ -69,7 +69,8 @@ mt_app_outcome app_make_items(app_request *r)
                               ITEMS_MAX);
         app_request_reset(r);
     }
-    return mt_json_write(all, &r->call->result, 0) < 0 ? app_again(r, "") : MT_APP_DONE;
+    (void)mt_json_write(all, &r->call->result, 0);
+    return app_give(r);
 }
 
 // ---- AwaitAny ----
@@ -147,7 +148,8 @@ mt_app_outcome app_make_await_any(app_request *r)
         r->call->topics = ids;
         return MT_APP_WAIT;
     }
-    return mt_buf_addf(&r->call->result, "\"%s\"", best.id) < 0 ? app_again(r, "") : MT_APP_DONE;
+    (void)mt_buf_addf(&r->call->result, "\"%s\"", best.id);
+    return app_give(r);
 }
 
 // ---- a page of output ----

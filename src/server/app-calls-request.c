@@ -3,9 +3,11 @@
 // has refused it (the program hears of it), or the platform cannot do it now (asked again).
 #include "server/app-calls-internal.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 
-enum { AGAIN_MOST_MS = 5000, FAULTS_MOST = 20 };
+enum { AGAIN_MOST_MS = 5000, FAULTS_MOST = 20, SENTENCE_MAX = 8192 };
 
 mt_str app_argument(const app_request *r, size_t i)
 {
@@ -22,12 +24,14 @@ int64_t app_argument_int(const app_request *r, size_t i)
 
 mt_app_outcome app_refuse(app_request *r, const char *code, const char *fmt, ...)
 {
+    char text[SENTENCE_MAX]; // the rest is cut off
     va_list ap;
 
     (void)snprintf(r->call->code, sizeof(r->call->code), "%s", code);
     va_start(ap, fmt);
-    (void)mt_buf_vaddf(&r->call->message, fmt, ap);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    (void)mt_utf8_add_clean(&r->call->message, text, strlen(text));
     return MT_APP_REFUSED;
 }
 
@@ -194,7 +198,9 @@ mt_app_outcome app_request_send(app_request *r, const mt_http_call *more, bool *
         if (mt_err_code(err) == MT_E_TOO_LARGE)
             return app_refuse(r, "TooLarge", "%s: the answer is over %d MiB",
                               r->call->builtin->name, APP_ANSWER_MAX >> 20);
-        return app_again(r, "");
+        // Cut off: again. Anything else is ours (a disk that is full), and would be so again.
+        return is_platform(mt_code_name(mt_err_code(err)), r->call->tries) ? app_again(r, "")
+                                                                           : app_refuse_err(r, err);
     }
     if (r->answer.status >= 300 && !is_missing(r))
         return read_problem(r);

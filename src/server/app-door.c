@@ -3,21 +3,19 @@
 
 #include "base/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 64, ANSWERS_TOTAL = 256 << 20 };
+enum { CONNECTIONS = 64, ANSWERS_TOTAL = 256 << 20, HEADERS_MAX = 8 };
 
-// A connection that is kept for the next call of whatever run: its tag says whose the request is
-// that is sent on it. It is set before the request, and the server reads it when that has come.
+// A connection that is kept for the next call of whatever run.
 typedef struct line {
     struct line *next;
     mt_app_door *door;
-    mt_door tag;
     mt_http_client *client;
     int fd; // our end's duplicate, for cutting it; -1
 } line;
@@ -25,6 +23,7 @@ typedef struct line {
 struct mt_app_door {
     mt_loop *loop;
     int dirfd;
+    mt_door tag;
     mt_http_server *http;
     pthread_mutex_t lock; // guards what follows; a leaf
     bool shut;
@@ -33,7 +32,6 @@ struct mt_app_door {
 
 struct serving {
     mt_app_door *door;
-    line *line;
     int fd;
 };
 
@@ -45,7 +43,7 @@ static void serve(void *data)
 
     // What cannot be served is closed: the call fails.
     if (!s->door->shut)
-        (void)mt_http_serve_fd(s->door->http, MT_TAKE_FD(fd), &s->line->tag, NULL);
+        (void)mt_http_serve_fd(s->door->http, MT_TAKE_FD(fd), &s->door->tag, NULL);
     free(s);
 }
 
@@ -74,7 +72,7 @@ static int connect_line(void *data, mt_err **err)
         free(s);
         return mt_fail_errno(err, errno, "cannot make a connection for an app");
     }
-    *s = (struct serving){.door = l->door, .line = l, .fd = pair[1]};
+    *s = (struct serving){.door = l->door, .fd = pair[1]};
     if (keep_for_cutting(l, pair[0]) == 0 && mt_loop_post(l->door->loop, serve, s) == 0)
         return pair[0];
     (void)close(pair[0]);
@@ -101,7 +99,6 @@ static line *line_new(mt_app_door *door, mt_err **err)
     }
     l->door = door;
     l->fd = -1;
-    l->tag.kind = MT_DOOR_APP;
     l->client = mt_http_client_new(&options, err);
     if (l->client)
         return l;
@@ -156,13 +153,19 @@ static void give_back(line *l)
 int mt_app_door_call(mt_app_door *door, const char *app_run_id, const mt_http_call *call,
                      mt_http_answer *answer, mt_err **err)
 {
+    const char *headers[HEADERS_MAX][2] = {{MT_APP_RUN_HEADER, app_run_id}};
     line *l = take_line(door, err);
+    mt_http_call signed_in = *call;
     int r;
 
     if (!l)
         return -1;
-    (void)snprintf(l->tag.run_id, sizeof(l->tag.run_id), "%s", app_run_id);
-    r = mt_http_client_call(l->client, call, answer, err);
+    assert(call->header_count < HEADERS_MAX);
+    for (size_t i = 0; i < call->header_count; i++)
+        memcpy(headers[i + 1], call->headers[i], sizeof(headers[0]));
+    signed_in.headers = headers;
+    signed_in.header_count = call->header_count + 1;
+    r = mt_http_client_call(l->client, &signed_in, answer, err);
     give_back(l);
     return r;
 }
@@ -181,6 +184,7 @@ int mt_app_door_new(mt_loop *loop, const mt_http_handler *handler, mt_app_door *
     }
     door->loop = loop;
     door->dirfd = -1;
+    door->tag.kind = MT_DOOR_APP;
     (void)pthread_mutex_init(&door->lock, NULL);
     *ret = door;
     return 0;

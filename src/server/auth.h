@@ -10,7 +10,7 @@
 typedef struct mt_door {
     enum { MT_DOOR_SOCKET, MT_DOOR_TCP, MT_DOOR_RUN, MT_DOOR_APP } kind;
     const char *const *hosts; // TCP: names (without port) that a Host header may give; NULL ends
-    char run_id[MT_ID_TEXT];  // RUN; APP: the app run
+    char run_id[MT_ID_TEXT];  // RUN; APP: the app run, in a job's own copy alone
     uint32_t uid_base;        // RUN: the first id of its block
 } mt_door;
 

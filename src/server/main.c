@@ -193,9 +193,17 @@ static mt_app_outcome perform(mt_app_call *call, void *data)
     return mt_app_call_perform(call, mt_server_app_door(api->server));
 }
 
+static int may_start(void *data, mt_err **err)
+{
+    const mt_api *api = data;
+
+    return mt_runs_check_disk(api->runs, err);
+}
+
 static int open_apps(daemon_state *d, mt_err **err)
 {
     const mt_apps_options options = {.store = d->api.store,
+                                     .may_start = may_start,
                                      .perform = perform,
                                      .stop_capsule_run = stop_capsule_run,
                                      .data = &d->api};

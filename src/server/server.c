@@ -70,18 +70,9 @@ struct mt_server {
 
 // ---- waiting ----
 
-static uint64_t hash_of(mt_str s)
-{
-    uint64_t h = 1469598103934665603u;
-
-    for (size_t i = 0; i < s.len; i++)
-        h = (h ^ (unsigned char)s.data[i]) * 1099511628211u;
-    return h ^ h >> 32;
-}
-
 static size_t topic_bucket(const char *topic)
 {
-    return hash_of(mt_str_of(topic)) % TOPICS;
+    return mt_str_hash(mt_str_of(topic)) % TOPICS;
 }
 
 static void look_again(job *j);
@@ -330,11 +321,11 @@ static mt_lane lane_of(const job *j)
     mt_str key;
 
     if (j->door.kind == MT_DOOR_RUN || j->door.kind == MT_DOOR_APP)
-        return (mt_lane){.number = hash_of(mt_str_of(j->door.run_id)), .of_run = true};
+        return (mt_lane){.number = mt_str_hash(mt_str_of(j->door.run_id)), .of_run = true};
     if (!mt_http_header(j->http, "Authorization", &key))
         key = j->peer.is_unix ? (mt_str){(const char *)&j->peer.uid, sizeof(j->peer.uid)}
                               : mt_str_of(j->peer.address);
-    return (mt_lane){.number = hash_of(key)};
+    return (mt_lane){.number = mt_str_hash(key)};
 }
 
 static void submit(job *j)
@@ -687,6 +678,7 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
 static job *job_new(mt_http_x *x, mt_server *server)
 {
     job *j = calloc(1, sizeof(*j));
+    mt_str app_run;
 
     if (!j)
         return NULL;
@@ -699,6 +691,9 @@ static job *job_new(mt_http_x *x, mt_server *server)
     j->exchange = mt_http_id(x);
     j->http = mt_http_request_ref(mt_http_req(x));
     j->door = *(const mt_door *)mt_http_tag(x);
+    if (j->door.kind == MT_DOOR_APP && mt_http_header(j->http, MT_APP_RUN_HEADER, &app_run))
+        (void)snprintf(j->door.run_id, sizeof(j->door.run_id), "%.*s", (int)app_run.len,
+                       app_run.data);
     j->callers = j->web == server->http ? server->callers : server->run_callers;
     j->peer = *mt_http_peer_of(x);
     j->req.api = server->api;

@@ -281,3 +281,33 @@ def test_an_app_that_is_run_inside_a_capsule_says_so(apps):
     assert (run["parentRunId"], run["parentAppRunId"]) == (capsule["id"], None)
     assert run["startedBy"] == f"{capsule['startedBy']} (run {capsule['id']})"
     apps.api.terminate(capsule)
+
+
+# ---- what is at a limit, and who asks ----
+
+def test_a_file_that_does_not_fit_as_json_is_told_at_once(apps):
+    """12 MiB of a control character are 72 in JSON: an error for the program, not a call that is made for ever."""
+    apps.call("POST", f"/v1/namespaces/{apps.ns}/vfs", {"name": "large"}, 201)
+    apps.api.write(apps.ns, "large", "/bytes", b"\x01" * (12 << 20))
+    apps.deploy(reads='string main() {\n\ttry {\n\t\treturn(VfsReadText("large", "/bytes"));\n\t} catch (error e) {\n'
+                      '\t\treturn(ErrorCode(e));\n\t}\n}\n')
+    assert apps.run("reads")["returnValue"] == "TooLarge"
+
+
+def test_the_header_of_programs_means_nothing_from_outside(apps, person):
+    """Who sends it at another door is who he is, and sees what he may."""
+    apps.deploy(sleeper=SLEEPER)
+    run = apps.start("sleeper")
+    stranger = person(member=False)
+    own = {"X-Maitento-App-Run": run["id"]}
+    assert stranger.call("GET", "/v1/whoami", headers=own)["name"] == stranger.name
+    with pytest.raises(AssertionError):
+        stranger.call("GET", f"/v1/app-runs/{run['id']}", headers=own)
+    apps.cancel(run)
+
+
+def test_keys_of_programs_are_theirs_alone(apps):
+    apps.deploy(greet="void main() { }\n")
+    run = apps.run("greet")
+    with pytest.raises(AssertionError, match="app-run"):
+        apps.start("greet", headers={"Idempotency-Key": f"app-run {run['id']} 1"})
