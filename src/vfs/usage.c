@@ -33,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of both; nothing is 
 
 static struct slot *slot_of(const mt_vfs *vfs)
 {
-    return &slots[mt_str_hash(mt_str_of(vfs->id)) % SLOTS];
+    return &slots[mt_str_hash((mt_str){vfs->id, strlen(vfs->id)}) % SLOTS];
 }
 
 static bool recall(const mt_vfs *vfs, int64_t max_age_ms, struct slot *ret)
