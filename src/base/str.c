@@ -54,6 +54,19 @@ char *mt_asprintf(const char *fmt, ...)
     return text;
 }
 
+mt_str mt_i64_text(int64_t n, char scratch[MT_I64_TEXT])
+{
+    char *end = scratch + MT_I64_TEXT, *at = end;
+    uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (n < 0)
+        *--at = '-';
+    return (mt_str){at, (size_t)(end - at)};
+}
+
 bool mt_parse_u64(mt_str s, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;

@@ -29,6 +29,8 @@ char *mt_asprintf(const char *fmt, ...) MT_PRINTF(1, 2); // NULL when out of mem
 
 // Decimal digits only (no sign, blank or prefix), the whole slice. False when anything else is
 // there or the number is over max.
+enum { MT_I64_TEXT = 20 };                                // "-9223372036854775808", without a NUL
+mt_str mt_i64_text(int64_t n, char scratch[MT_I64_TEXT]); // somewhere in scratch
 bool mt_parse_u64(mt_str s, uint64_t max, uint64_t *ret);
 
 // [a-z0-9][a-z0-9._-]{0,62}: names of namespaces, file systems, secrets, resources and mounts.

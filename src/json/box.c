@@ -183,14 +183,14 @@ size_t json_box_find(const json_box *box, mt_str name)
 static size_t cost(const mt_json *name, const mt_json *value)
 {
     size_t own =
-        name ? json_weight_add(JSON_MEMBER_WEIGHT, mt_json_weight(name)) : (size_t)JSON_ITEM_WEIGHT;
+        name ? json_weight_add(JSON_MEMBER_WEIGHT, json_weight(name)) : (size_t)JSON_ITEM_WEIGHT;
 
-    return json_weight_add(own, mt_json_weight(value));
+    return json_weight_add(own, json_weight(value));
 }
 
 void json_box_rise(json_box *parent, const mt_json *child)
 {
-    unsigned height = mt_json_height(child) + 1;
+    unsigned height = json_height(child) + 1;
 
     if (height == 1)
         return;
@@ -227,7 +227,7 @@ static void lose(json_box *box, mt_json *name, mt_json *value)
 {
     if (box->weight != SIZE_MAX)
         box->weight -= cost(name, value);
-    sink(box, mt_json_height(value));
+    sink(box, json_height(value));
     (void)mt_json_unref(name);
     (void)mt_json_unref(value);
 }

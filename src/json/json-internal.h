@@ -78,6 +78,19 @@ static inline size_t json_weight_add(size_t a, size_t b)
     return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
+// Of a value that is there.
+static inline size_t json_weight(const mt_json *v)
+{
+    if (v->constant)
+        return 0;
+    return json_is_box(v) ? json_weight_add(JSON_BOX_WEIGHT, json_box_of(v)->weight)
+                          : json_weight_add(JSON_TEXT_WEIGHT, json_text_of(v)->len);
+}
+static inline unsigned json_height(const mt_json *v)
+{
+    return json_is_box(v) ? json_box_of(v)->height : 0;
+}
+
 json_text *json_text_new(mt_json_kind kind, size_t len); // bytes to be filled in
 mt_json *json_box_new(mt_json_kind kind);
 mt_json *json_box_copy(const json_box *from); // shares the children

@@ -131,6 +131,10 @@ int mt_json_set(mt_json *object, const char *name, mt_json *child); // 0 or nega
 int mt_json_set_str(mt_json *object, mt_str name, mt_json *child);
 int mt_json_append(mt_json *array, mt_json *child);
 int mt_json_set_at(mt_json *array, size_t i, mt_json *child); // i is less than its count
+// The same of a scalar that weighs what the one there does, without a change of anything else,
+// where the array's only reference is the caller's. False: nothing is done, the reference not
+// taken, also where there is no such item.
+bool mt_json_swap_at(mt_json *array, size_t i, mt_json *scalar);
 // Members and items behind it move up. False when there is none.
 bool mt_json_remove(mt_json *object, mt_str name);
 bool mt_json_remove_at(mt_json *array, size_t i);

@@ -797,6 +797,35 @@ static mt_json *some_value(unsigned n)
     return parse(texts[n % MT_ARRAY_SIZE(texts)]);
 }
 
+// In the short way where there is one.
+static void replace(mt_json *list, size_t i, mt_json *value)
+{
+    size_t weight = mt_json_weight(list);
+
+    if (!mt_json_swap_at(list, i, value))
+        (void)mt_json_set_at(list, i, value);
+    else if (weight != mt_json_weight(list))
+        CHECK(!"a swap changes no weight");
+}
+
+static void test_swap(void)
+{
+    _cleanup_json_ mt_json *list = parse("[1,\"ab\",true,[],\"c\"]"), *other = NULL;
+    mt_json *two = mt_json_new_int(2), *long_one = mt_json_new_text("abc"), *nul = NULL;
+
+    CHECK(mt_json_swap_at(list, 0, two) && mt_json_at(list, 0) == two);
+    CHECK(mt_json_swap_at(list, 2, mt_json_new_null()));
+    CHECK(!mt_json_swap_at(list, 1, long_one));
+    CHECK(!mt_json_swap_at(list, 3, mt_json_new_null()) && !mt_json_swap_at(list, 5, long_one));
+    nul = mt_json_new_string((mt_str){"", 1});
+    CHECK(!mt_json_swap_at(list, 4, nul));
+    (void)mt_json_unref(nul);
+    other = mt_json_ref(list); // somebody else sees it
+    CHECK(!mt_json_swap_at(list, 2, mt_json_new_bool(true)));
+    (void)mt_json_unref(long_one);
+    CHECK(as_if_read(list));
+}
+
 // Members come and go, many of them: an object is found to be right after each.
 static void test_editing_at_random(void)
 {
@@ -821,7 +850,7 @@ static void test_editing_at_random(void)
         else if (chance % 5 < 4)
             (void)mt_json_remove_at(list, chance % count);
         else
-            (void)mt_json_set_at(list, chance % count, some_value(chance / 5));
+            replace(list, chance % count, some_value(chance / 5));
         if (n % 16 == 0)
             right = right && as_if_read(object) && as_if_read(list);
     }
@@ -839,6 +868,7 @@ int main(void)
     test_nul();
     test_own();
     test_removing();
+    test_swap();
     test_editing_at_random();
     test_wipe();
     test_accepted();

@@ -29,7 +29,11 @@ mt_json *mt_json_ref(const mt_json *v)
 // how deep a document is must not become how deep the stack is.
 static void drop(mt_json *v, json_box **dying)
 {
-    if (!v || v->constant || __atomic_sub_fetch(&v->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    if (!v || v->constant)
+        return;
+    // Nobody else can come by a reference when this is the only one.
+    if (__atomic_load_n(&v->refs, __ATOMIC_ACQUIRE) != 1 &&
+        __atomic_sub_fetch(&v->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     if (json_is_box(v)) {
         json_box_of(v)->link = *dying;
@@ -43,6 +47,8 @@ mt_json *mt_json_unref(mt_json *v)
 {
     json_box *dying = NULL;
 
+    if (!v || v->constant)
+        return NULL;
     drop(v, &dying);
     while (dying) {
         json_box *box = dying;
@@ -142,10 +148,10 @@ static mt_json *new_verbatim(mt_json_kind kind, const char *data, size_t len)
 
 mt_json *mt_json_new_int(int64_t value)
 {
-    char text[32];
-    int len = snprintf(text, sizeof(text), "%lld", (long long)value);
+    char scratch[MT_I64_TEXT];
+    mt_str text = mt_i64_text(value, scratch);
 
-    return new_verbatim(MT_JSON_NUMBER, text, (size_t)len);
+    return new_verbatim(MT_JSON_NUMBER, text.data, text.len);
 }
 
 mt_json *mt_json_new_number(mt_str source)
@@ -256,10 +262,14 @@ int mt_json_set_str(mt_json *object, mt_str name, mt_json *child)
     assert(!object || object->kind == MT_JSON_OBJECT);
     if (r < 0)
         return give_up(object, child, r);
-    key = mt_json_new_string(name);
-    if (!key)
-        return give_up(object, child, -ENOMEM);
-    at = json_box_find(box, mt_json_str(key));
+    at = json_box_find(box, name);
+    if (at == SIZE_MAX) {
+        key = mt_json_new_string(name);
+        if (!key)
+            return give_up(object, child, -ENOMEM);
+        if (!json_same(mt_json_str(key), name)) // it was no UTF-8
+            at = json_box_find(box, mt_json_str(key));
+    }
     if (at != SIZE_MAX) {
         json_box_replace(box, at, child);
         (void)mt_json_unref(key);
@@ -281,6 +291,24 @@ int mt_json_set_at(mt_json *array, size_t i, mt_json *child)
     json_box_replace(json_box_of(array), i, child);
     hold(child);
     return 0;
+}
+
+bool mt_json_swap_at(mt_json *array, size_t i, mt_json *scalar)
+{
+    json_box *box = json_box_of(array);
+    mt_json *old;
+
+    assert(array->kind == MT_JSON_ARRAY);
+    if (i >= box->count || !may_be_edited(array))
+        return false;
+    old = box->items[i];
+    if (json_is_box(scalar) || json_is_box(old) || scalar->nul ||
+        json_weight(scalar) != json_weight(old))
+        return false;
+    box->items[i] = scalar;
+    hold(scalar);
+    (void)mt_json_unref(old);
+    return true;
 }
 
 bool mt_json_remove(mt_json *object, mt_str name)
@@ -320,15 +348,12 @@ bool mt_json_ok(const mt_json *v)
 
 size_t mt_json_weight(const mt_json *v)
 {
-    if (!v || v->constant)
-        return 0;
-    return json_is_box(v) ? json_weight_add(JSON_BOX_WEIGHT, json_box_of(v)->weight)
-                          : json_weight_add(JSON_TEXT_WEIGHT, json_text_of(v)->len);
+    return v ? json_weight(v) : 0;
 }
 
 unsigned mt_json_height(const mt_json *v)
 {
-    return json_is_box(v) ? json_box_of(v)->height : 0;
+    return v ? json_height(v) : 0;
 }
 
 bool mt_json_has_nul(const mt_json *v)

@@ -37,10 +37,9 @@ static int get(mt_vm *vm, const vm_value *args, mt_mtc_type type, vm_value *ret)
 {
     int64_t i = args[1].number;
     vm_what what = {.kind = VM_WHAT_ITEM, .item = i};
+    const mt_json *item = mt_json_at(args[0].json->json, (size_t)i);
 
-    if (vm_check_item(vm, args[0], i, false) < 0)
-        return -1;
-    return vm_from_json(vm, mt_json_at(args[0].json->json, (size_t)i), type, what, ret);
+    return item ? vm_from_json(vm, item, type, &what, ret) : vm_check_item(vm, args[0], i, false);
 }
 
 int builtin_JsonArrayType(mt_vm *vm, vm_value *args, vm_value *ret)
@@ -137,7 +136,7 @@ int builtin_JsonArrayAddDecimal(mt_vm *vm, vm_value *args, vm_value *ret)
 
 int builtin_JsonArrayAddBool(mt_vm *vm, vm_value *args, vm_value *ret)
 {
-    return add(vm, &args[0], vm_to_json(vm, args[1]), ret);
+    return add(vm, &args[0], mt_json_new_bool(args[1].truth), ret);
 }
 
 int builtin_JsonArrayAddGuid(mt_vm *vm, vm_value *args, vm_value *ret)
@@ -160,11 +159,23 @@ int builtin_JsonArrayAddNull(mt_vm *vm, vm_value *args, vm_value *ret)
     return add(vm, &args[0], mt_json_new_null(), ret);
 }
 
+// Where nothing but the item changes: neither weight nor height of what the variable alone has.
+static bool swap(vm_value *array, int64_t i, mt_json *item, vm_value *ret)
+{
+    if (!vm_is_own(*array) || !mt_json_swap_at(array->json->json, (size_t)i, item))
+        return false;
+    vm_move(ret, array);
+    array->kind = VM_NONE;
+    return true;
+}
+
 // The list with that item in place of the one at i. It is taken over; NULL when the run has ended.
 static int set(mt_vm *vm, vm_value *array, int64_t i, mt_json *item, vm_value *ret)
 {
     mt_json *json;
 
+    if (item && swap(array, i, item, ret))
+        return 0;
     if (!item || vm_check_item(vm, *array, i, false) < 0 ||
         !(json = vm_change_begin(vm, array, item, 0))) {
         (void)mt_json_unref(item);
@@ -191,7 +202,7 @@ int builtin_JsonArraySetDecimal(mt_vm *vm, vm_value *args, vm_value *ret)
 
 int builtin_JsonArraySetBool(mt_vm *vm, vm_value *args, vm_value *ret)
 {
-    return set(vm, &args[0], args[1].number, vm_to_json(vm, args[2]), ret);
+    return set(vm, &args[0], args[1].number, mt_json_new_bool(args[2].truth), ret);
 }
 
 int builtin_JsonArraySetGuid(mt_vm *vm, vm_value *args, vm_value *ret)

@@ -35,7 +35,7 @@ static int get(mt_vm *vm, const vm_value *args, mt_mtc_type type, vm_value *ret)
 {
     vm_what what = {.kind = VM_WHAT_MEMBER, .text = vm_text(args[1])};
 
-    return vm_from_json(vm, find(vm, args[0], args[1]), type, what, ret);
+    return vm_from_json(vm, find(vm, args[0], args[1]), type, &what, ret);
 }
 
 int builtin_JsonObjectHas(mt_vm *vm, vm_value *args, vm_value *ret)
@@ -107,7 +107,7 @@ int builtin_JsonObjectGetPath(mt_vm *vm, vm_value *args, vm_value *ret)
         at = step(at, (mt_str){rest.data, len});
         rest = (mt_str){dot + 1, rest.len - len - 1};
     }
-    return vm_from_json(vm, step(at, rest), MT_MTC_STRING, (vm_what){0}, ret);
+    return vm_from_json(vm, step(at, rest), MT_MTC_STRING, &(vm_what){0}, ret);
 }
 
 int builtin_JsonObjectKeys(mt_vm *vm, vm_value *args, vm_value *ret)

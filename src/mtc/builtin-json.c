@@ -69,7 +69,7 @@ int vm_change_end(mt_vm *vm, vm_value *v, mt_json *json, int r, vm_value *ret)
         return vm_make_json(vm, json, ret);
     if (vm_json_settle(vm, *v) < 0)
         return -1;
-    *ret = *v;
+    vm_move(ret, v);
     v->kind = VM_NONE;
     return 0;
 }

@@ -33,20 +33,21 @@ static const char *show(const mt_json *json, char out[VM_QUOTE])
 }
 
 enum { NAME = VM_QUOTE + 16 };
-static const char *name_of(vm_what what, char out[NAME])
+static const char *name_of(const vm_what *what, char out[NAME])
 {
     char quoted[VM_QUOTE];
 
-    if (what.kind == VM_WHAT_ITEM)
-        (void)snprintf(out, NAME, "item %lld", (long long)what.item);
-    else if (what.kind == VM_WHAT_MEMBER)
-        (void)snprintf(out, NAME, "member %s", vm_quote(what.text, quoted));
+    if (what->kind == VM_WHAT_ITEM)
+        (void)snprintf(out, NAME, "item %lld", (long long)what->item);
+    else if (what->kind == VM_WHAT_MEMBER)
+        (void)snprintf(out, NAME, "member %s", vm_quote(what->text, quoted));
     else
-        (void)snprintf(out, NAME, "%.*s", (int)what.text.len, what.text.data);
+        (void)snprintf(out, NAME, "%.*s", (int)what->text.len, what->text.data);
     return out;
 }
 
-static int wrong(mt_vm *vm, const char *code, const mt_json *json, mt_mtc_type type, vm_what what)
+static int wrong(mt_vm *vm, const char *code, const mt_json *json, mt_mtc_type type,
+                 const vm_what *what)
 {
     char shown[VM_QUOTE], name[NAME];
 
@@ -56,7 +57,7 @@ static int wrong(mt_vm *vm, const char *code, const mt_json *json, mt_mtc_type t
                     wanted[type]);
 }
 
-static int beyond(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what)
+static int beyond(mt_vm *vm, const mt_json *json, mt_mtc_type type, const vm_what *what)
 {
     char shown[VM_QUOTE], name[NAME];
 
@@ -64,7 +65,7 @@ static int beyond(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what
                     show(json, shown), type == MT_MTC_INT ? "an int" : "a decimal");
 }
 
-static int int_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
+static int int_of(mt_vm *vm, const mt_json *json, const vm_what *what, vm_value *ret)
 {
     int64_t number;
 
@@ -77,7 +78,7 @@ static int int_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
     return wrong(vm, "BadType", json, MT_MTC_INT, what);
 }
 
-static int decimal_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
+static int decimal_of(mt_vm *vm, const mt_json *json, const vm_what *what, vm_value *ret)
 {
     mt_decimal d;
 
@@ -88,7 +89,7 @@ static int decimal_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *re
     return vm_make_decimal(vm, d, ret);
 }
 
-static int guid_of(mt_vm *vm, const mt_json *json, vm_what what, vm_value *ret)
+static int guid_of(mt_vm *vm, const mt_json *json, const vm_what *what, vm_value *ret)
 {
     char text[37];
 
@@ -110,7 +111,8 @@ static int string_of(mt_vm *vm, const mt_json *json, vm_value *ret)
     return vm_string_of(vm, &text, ret);
 }
 
-int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what, vm_value *ret)
+int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, const vm_what *what,
+                 vm_value *ret)
 {
     mt_json_kind kind = mt_json_kind_of(json);
 

@@ -30,26 +30,13 @@ int vm_make_guid(mt_vm *vm, const char text[37], vm_value *ret)
 
 // ---- as text ----
 
-static mt_str int_text(int64_t n, char scratch[VM_SCALAR])
-{
-    char *end = scratch + VM_SCALAR, *at = end;
-    uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-
-    do
-        *--at = (char)('0' + rest % 10);
-    while (rest /= 10);
-    if (n < 0)
-        *--at = '-';
-    return (mt_str){at, (size_t)(end - at)};
-}
-
 mt_str vm_scalar_text(vm_value v, char scratch[VM_SCALAR])
 {
     switch (v.kind) {
     case VM_BOOL:
         return v.truth ? MT_STR("true") : MT_STR("false");
     case VM_INT:
-        return int_text(v.number, scratch);
+        return mt_i64_text(v.number, scratch);
     case VM_DECIMAL:
         return (mt_str){scratch, mt_decimal_format(v.decimal->value, scratch)};
     case VM_STRING:

@@ -78,6 +78,18 @@ typedef struct vm_value {
     };
 } vm_value;
 
+// In two halves: most values were written so, and a load that is wider than the store before it
+// waits for that.
+static inline void vm_move(vm_value *to, const vm_value *from)
+{
+    uint64_t head;
+    int64_t number = from->number;
+
+    memcpy(&head, from, sizeof(head));
+    memcpy(to, &head, sizeof(head));
+    to->number = number;
+}
+
 // ---- memory ----
 
 // NULL over the limit or without memory: then the run has ended (vm_no_memory() was called).
@@ -114,7 +126,10 @@ static inline void vm_unref(mt_vm *vm, vm_value v)
 
 static inline vm_value vm_bool(bool truth)
 {
-    return (vm_value){.kind = VM_BOOL, .truth = truth};
+    vm_value v = {.kind = VM_BOOL, .number = 0}; // all of it, so that it moves as the others do
+
+    v.truth = truth;
+    return v;
 }
 static inline vm_value vm_int(int64_t number)
 {
@@ -197,6 +212,7 @@ typedef struct vm_what {
 } vm_what;
 // A JSON value as a value of that type, as JsonObjectGet… reads it; NULL is one that is missing.
 // BadType, BadFormat, Overflow, TooLarge thrown.
-int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, vm_what what, vm_value *ret);
+int vm_from_json(mt_vm *vm, const mt_json *json, mt_mtc_type type, const vm_what *what,
+                 vm_value *ret);
 // v (no error) as JSON; NULL: the run has ended.
 mt_json *vm_to_json(mt_vm *vm, vm_value v);

@@ -96,7 +96,7 @@ static void take_result(mt_vm *vm, mt_mtc_type type, const mt_json *json)
 {
     vm_value v = {.kind = VM_NONE};
 
-    if (vm_from_json(vm, json, type, (vm_what){.text = MT_STR("the answer")}, &v) == 0)
+    if (vm_from_json(vm, json, type, &(vm_what){.text = MT_STR("the answer")}, &v) == 0)
         vm->stack[vm->top++] = v;
 }
 

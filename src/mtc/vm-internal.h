@@ -78,7 +78,10 @@ int vm_do_decimal(mt_vm *vm, mt_mtc_opcode op);
 int vm_do_join(mt_vm *vm);
 int vm_do_compare(mt_vm *vm, mt_mtc_opcode op);
 int vm_do_next(mt_vm *vm, uint32_t slot, mt_mtc_type type); // 1: the list is over
-int vm_do_pure(mt_vm *vm, uint32_t builtin);
+// A built-in that computes, and the STORE behind it when it changes a variable: its arguments end
+// at sp. The new sp, or NULL.
+vm_value *vm_do_pure(mt_vm *vm, uint32_t builtin, const uint32_t **pc, vm_value *sp,
+                     vm_value *slots);
 
 // ---- errors ----
 

@@ -177,7 +177,7 @@ static int item(mt_vm *vm, const mt_json *list, size_t i, mt_mtc_type type, vm_v
 {
     vm_what what = {.kind = VM_WHAT_ITEM, .item = (int64_t)i};
 
-    return vm_from_json(vm, mt_json_at(list, i), type, what, ret);
+    return vm_from_json(vm, mt_json_at(list, i), type, &what, ret);
 }
 
 int vm_do_next(mt_vm *vm, uint32_t slot, mt_mtc_type type)
@@ -203,22 +203,20 @@ int vm_do_next(mt_vm *vm, uint32_t slot, mt_mtc_type type)
 // ---- built-ins that compute ----
 
 // The variable that is to be stored in next, when it holds v and nobody else does.
-static vm_value *lender_of(mt_vm *vm, vm_value v)
+static vm_value *lender_of(uint32_t next, vm_value *slots, vm_value v)
 {
-    uint32_t next = *running(vm)->pc;
-    vm_value *variable;
-
     if (mt_mtc_opcode_of(next) != MT_CODE_STORE)
         return NULL;
-    variable = slots_of(vm) + mt_mtc_operand_of(next);
-    return only_variable_has(v, *variable) ? variable : NULL;
+    return only_variable_has(v, slots[mt_mtc_operand_of(next)]) ? &slots[mt_mtc_operand_of(next)]
+                                                                : NULL;
 }
 
-int vm_do_pure(mt_vm *vm, uint32_t builtin)
+vm_value *vm_do_pure(mt_vm *vm, uint32_t builtin, const uint32_t **pc, vm_value *sp,
+                     vm_value *slots)
 {
     const mt_mtc_builtin *b = vm->program->builtins[builtin];
-    vm_value *args = vm->stack + vm->top - b->count, ret = {.kind = VM_NONE};
-    vm_value *lender = b->count ? lender_of(vm, args[0]) : NULL;
+    vm_value *args = sp - b->count, ret = {.kind = VM_NONE};
+    vm_value *lender = b->count ? lender_of(**pc, slots, args[0]) : NULL;
 
     if (lender) {
         lender->kind = VM_NONE;
@@ -229,12 +227,15 @@ int vm_do_pure(mt_vm *vm, uint32_t builtin)
             *lender = args[0];
             args[0].kind = VM_NONE;
         }
-        return -1;
+        return NULL;
     }
-    for (size_t i = 0; i < b->count; i++)
-        vm_unref(vm, args[i]);
-    vm->top -= b->count;
-    if (b->result != MT_MTC_VOID)
-        vm->stack[vm->top++] = ret;
-    return 0;
+    while (sp > args)
+        vm_unref(vm, *--sp);
+    if (lender) { // the STORE is done at once
+        vm_move(lender, &ret);
+        ++*pc;
+    } else if (b->result != MT_MTC_VOID) {
+        vm_move(sp++, &ret);
+    }
+    return sp;
 }

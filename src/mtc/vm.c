@@ -40,7 +40,7 @@ static int enter(mt_vm *vm, const mt_mtc_body *body)
         vm->stack[i].kind = VM_NONE;
     vm->frames[vm->depth++] = (vm_frame){body, body->words, base};
     vm->top = top;
-    vm->left -= body->slots / SLOTS_A_STEP;
+    vm->left -= (int64_t)body->count + body->slots / SLOTS_A_STEP;
     return 0;
 }
 
@@ -205,18 +205,6 @@ static bool remain(int64_t a, int64_t by, int64_t *ret)
     return true;
 }
 
-// In two halves: results of arithmetic were written so, and a load that is wider than the store
-// before it waits for that.
-static inline void move(vm_value *to, const vm_value *from)
-{
-    uint64_t head;
-    int64_t number = from->number;
-
-    memcpy(&head, from, sizeof(head));
-    memcpy(to, &head, sizeof(head));
-    to->number = number;
-}
-
 typedef enum outcome {
     STOPPED, // vm->state says why
     THREW,   // or the run has ended
@@ -228,14 +216,19 @@ typedef enum outcome {
 #define LOAD()                                                                       \
     (frame = &vm->frames[vm->depth - 1], pc = frame->pc, words = frame->body->words, \
      slots = vm->stack + frame->base, sp = vm->stack + vm->top, left = vm->left)
-// Goes to the next instruction, when there is a step left for it.
+// Goes to the next instruction.
 #define GO()                       \
     do {                           \
-        if (left <= 0)             \
-            goto used_up;          \
-        left--;                    \
         word = *pc++;              \
         goto *labels[word & 0xff]; \
+    } while (0)
+// The same where steps were taken: by a function, by going back, by a call. What comes between two
+// of these is no longer than the code of a function, which was counted when it was entered.
+#define GO_IF_LEFT()      \
+    do {                  \
+        if (left <= 0)    \
+            goto used_up; \
+        GO();             \
     } while (0)
 // An instruction that is a function: it may move nothing but sp and left.
 #define DO(call)                  \
@@ -245,29 +238,41 @@ typedef enum outcome {
             return THREW;         \
         sp = vm->stack + vm->top; \
         left = vm->left;          \
-        GO();                     \
+        GO_IF_LEFT();             \
     } while (0)
 #define PUSH(v)      \
     do {             \
         *sp++ = (v); \
         GO();        \
     } while (0)
-// Of two ints: their result, or what the function says when there is none.
-#define ARITHMETIC(works)       \
-    do {                        \
-        if (!(works))           \
-            goto no_number;     \
-        sp--;                   \
-        sp[-1].number = number; \
-        GO();                   \
+// Of two ints: their result, or what the function says when there is none. Most often a STORE
+// stands behind it, into the slot of an int, and is done at once.
+#define ARITHMETIC(works)                                                                \
+    do {                                                                                 \
+        if (!(works))                                                                    \
+            goto no_number;                                                              \
+        sp--;                                                                            \
+        if (mt_mtc_opcode_of(*pc) == MT_CODE_STORE && !vm_is_counted(slots[*pc >> 8])) { \
+            sp--;                                                                        \
+            slots[*pc++ >> 8] = vm_int(number);                                          \
+            GO();                                                                        \
+        }                                                                                \
+        sp[-1].number = number;                                                          \
+        GO();                                                                            \
     } while (0)
-#define COMPARE(op)                                        \
-    do {                                                   \
-        if (sp[-2].kind != VM_INT)                         \
-            DO(vm_do_compare(vm, mt_mtc_opcode_of(word))); \
-        sp--;                                              \
-        sp[-1] = vm_bool(sp[-1].number op sp[0].number);   \
-        GO();                                              \
+// Of two ints most often for the JUMP_UNLESS behind it, which is done at once.
+#define COMPARE(op)                                                          \
+    do {                                                                     \
+        if (sp[-2].kind != VM_INT)                                           \
+            DO(vm_do_compare(vm, mt_mtc_opcode_of(word)));                   \
+        sp--;                                                                \
+        if (mt_mtc_opcode_of(*pc) == MT_CODE_JUMP_UNLESS) {                  \
+            sp--;                                                            \
+            pc = sp[0].number op sp[1].number ? pc + 1 : words + (*pc >> 8); \
+            GO();                                                            \
+        }                                                                    \
+        sp[-1] = vm_bool(sp[-1].number op sp[0].number);                     \
+        GO();                                                                \
     } while (0)
 
 static outcome interpret(mt_vm *vm)
@@ -277,7 +282,7 @@ static outcome interpret(mt_vm *vm)
 #include "mtc/opcodes.def"
 #undef MT_OPCODE
     };
-    const uint32_t *pc, *words;
+    const uint32_t *pc, *words, *from;
     vm_value *slots, *sp, old;
     vm_frame *frame;
     int64_t left, number;
@@ -296,16 +301,16 @@ do_TRUE:
 do_FALSE:
     PUSH(vm_bool(false));
 do_LOAD:
-    move(sp, &slots[word >> 8]);
+    vm_move(sp, &slots[word >> 8]);
     (void)vm_ref(*sp++);
     GO();
 do_TAKE:
-    move(sp++, &slots[word >> 8]);
+    vm_move(sp++, &slots[word >> 8]);
     slots[word >> 8].kind = VM_NONE;
     GO();
 do_STORE:
     old = slots[word >> 8];
-    move(&slots[word >> 8], --sp);
+    vm_move(&slots[word >> 8], --sp);
     vm_unref(vm, old);
     GO();
 do_DROP:
@@ -357,8 +362,12 @@ do_GREATER_EQUAL:
     COMPARE(>=);
 
 do_JUMP:
+    from = pc;
     pc = words + (word >> 8);
-    GO();
+    if (pc >= from)
+        GO();
+    left -= from - pc;
+    GO_IF_LEFT();
 do_JUMP_UNLESS:
     if (!(--sp)->truth)
         pc = words + (word >> 8);
@@ -391,7 +400,7 @@ do_NEXT:
     sp = vm->stack + vm->top;
     left = vm->left;
     pc = r ? words + pc[0] : pc + 2;
-    GO();
+    GO_IF_LEFT();
 do_CLEAR:
     vm_unref(vm, slots[word >> 8]);
     slots[word >> 8].kind = VM_NONE;
@@ -402,11 +411,19 @@ do_CALL:
     if (enter(vm, &vm->code->bodies[word >> 8]) < 0)
         return THREW;
     LOAD();
-    GO();
+    GO_IF_LEFT();
 do_CALL_BUILTIN:
-    if (vm->code->functions[word >> 8])
-        DO(vm_do_pure(vm, word >> 8));
     SAVE();
+    if (vm->code->functions[word >> 8]) {
+        const uint32_t *next = pc; // pc itself is not to have an address
+
+        sp = vm_do_pure(vm, word >> 8, &next, sp, slots);
+        if (!sp)
+            return THREW;
+        pc = next;
+        left = vm->left;
+        GO_IF_LEFT();
+    }
     vm->call = vm->program->builtins[word >> 8];
     vm->state = MT_VM_CALLS;
     return STOPPED;

@@ -44,7 +44,8 @@ typedef enum mt_vm_state {
     MT_VM_FAILED,   // mt_vm_failure() says why
 } mt_vm_state;
 
-// Goes on for about so many steps: an instruction is one, and what moves many bytes is more.
+// Goes on for about so many steps: an instruction is one, and what moves many bytes is more. They
+// are counted where a program goes back or calls a function: the whole of what may come until then.
 mt_vm_state mt_vm_run(mt_vm *vm, uint64_t steps);
 
 // ---- a call to the outside: MT_VM_CALLS ----
