@@ -287,13 +287,17 @@ int mt_store_app_run_create(mt_store *s, const mt_app_run_new *run, mt_app_run *
 
 // ---- lists ----
 
-static db_id list_statement(const mt_app_run_filter *f)
+static db_id list_statement(const mt_user *as, const mt_app_run_filter *f)
 {
+    bool live = f->status && mt_streq(f->status, "Running");
+
     if (f->parent_app_id)
         return DB_APP_RUN_LIST_BELOW;
-    if (f->status && mt_streq(f->status, "Running"))
-        return DB_APP_RUN_LIST_LIVE;
-    return f->namespace_id ? DB_APP_RUN_LIST_IN : DB_APP_RUN_LIST;
+    if (f->namespace_id)
+        return live ? DB_APP_RUN_LIST_LIVE_IN : DB_APP_RUN_LIST_IN;
+    if (as_all(as))
+        return live ? DB_APP_RUN_LIST_LIVE : DB_APP_RUN_LIST;
+    return live ? DB_APP_RUN_LIST_LIVE_SEEN : DB_APP_RUN_LIST_SEEN;
 }
 
 static int collect(db *d, db_stmt *st, size_t limit, mt_app_run_list *l, mt_err **err)
@@ -326,7 +330,7 @@ int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filte
     uint64_t before = 0;
 
     if (page_number(page, &before, err) < 0 || reader_get(s, &r, err) < 0 ||
-        db_start_id(r->db, list_statement(f), &st, err, T(as_id(as)), I(as_all(as)),
+        db_start_id(r->db, list_statement(as, f), &st, err, T(as_id(as)), I(as_all(as)),
                     I((int64_t)before), T(f->namespace_id), T(f->app), T(f->status),
                     T(f->started_by_id), T(f->id_ending), T(f->parent_app_id),
                     I((int64_t)limit + 1)) < 0 ||

@@ -213,11 +213,15 @@ int mt_store_run_create(mt_store *s, const mt_run_new *run, mt_store_done_fn *ma
 
 // ---- lists ----
 
-static db_id list_statement(const mt_run_filter *f)
+static db_id list_statement(const mt_user *as, const mt_run_filter *f)
 {
-    if (f->status && (mt_streq(f->status, "Starting") || mt_streq(f->status, "Running")))
-        return DB_RUN_LIST_LIVE;
-    return f->namespace_id ? DB_RUN_LIST_IN : DB_RUN_LIST;
+    bool live = f->status && (mt_streq(f->status, "Starting") || mt_streq(f->status, "Running"));
+
+    if (f->namespace_id)
+        return live ? DB_RUN_LIST_LIVE_IN : DB_RUN_LIST_IN;
+    if (as_all(as))
+        return live ? DB_RUN_LIST_LIVE : DB_RUN_LIST;
+    return live ? DB_RUN_LIST_LIVE_SEEN : DB_RUN_LIST_SEEN;
 }
 
 static int collect(db *d, db_stmt *st, size_t limit, mt_run_list *l, mt_err **err)
@@ -250,7 +254,7 @@ int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filte
     uint64_t before = 0;
 
     if (page_number(page, &before, err) < 0 || reader_get(s, &r, err) < 0 ||
-        db_start_id(r->db, list_statement(f), &st, err, T(as_id(as)), I(as_all(as)),
+        db_start_id(r->db, list_statement(as, f), &st, err, T(as_id(as)), I(as_all(as)),
                     I((int64_t)before), T(f->namespace_id), T(f->capsule), T(f->status),
                     T(f->started_by_id), T(f->id_ending), I((int64_t)limit + 1)) < 0 ||
         collect(r->db, st, limit, &l, err) < 0)

@@ -294,6 +294,49 @@ static void test_lists(void)
     CHECK_CODE(mt_store_run_list(store, &anna, NULL, (mt_page){"zz", 1}, &l, &err), BAD_FIELD);
 }
 
+// What a user sees of several namespaces stands in one order, whatever others have between it.
+static void test_lists_of_several(void)
+{
+    enum { EACH = 4 };
+    _cleanup_err_ mt_err *err = NULL;
+    mt_namespace spaces[3] = {0};
+    char ids[3 * EACH][MT_ID_TEXT], next[MT_STORE_CURSOR] = "";
+    mt_user dora = {0}, emil = {0};
+    int at = 3 * EACH;
+
+    CHECK_OK(mt_store_user_create(store, "dora", MT_ROLE_USER, &dora, &err));
+    CHECK_OK(mt_store_user_create(store, "emil", MT_ROLE_USER, &emil, &err));
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "several-%d", i);
+        CHECK_OK(mt_store_namespace_create(store, i ? &dora : &emil, name, &spaces[i], NULL, &err));
+    }
+    for (int i = 0; i < 3 * EACH; i++) {
+        mt_run_new n = plain(&emil, "several");
+        mt_run r = {0};
+
+        n.namespace_id = spaces[i % 3].id;
+        CHECK_OK(mt_store_run_create(store, &n, NULL, NULL, &r, &err));
+        (void)snprintf(ids[i], MT_ID_TEXT, "%s", r.id);
+        mt_run_done(&r);
+    }
+    CHECK_INT(count_runs(&dora, NULL), 2 * EACH);
+    CHECK_INT(count_runs(&dora, &(mt_run_filter){.status = "Starting"}), 2 * EACH);
+    CHECK_OK(mt_store_member_add(store, spaces[0].id, dora.id, &err));
+    do {
+        mt_run_list l = {0};
+
+        CHECK_OK(
+            mt_store_run_list(store, &dora, NULL, (mt_page){*next ? next : NULL, 5}, &l, &err));
+        for (size_t i = 0; i < l.count && at > 0; i++)
+            CHECK_STR(l.items[i].id, ids[--at]);
+        (void)snprintf(next, sizeof(next), "%s", l.next);
+        mt_run_list_done(&l);
+    } while (*next);
+    CHECK_INT(at, 0);
+}
+
 static void end_all(void)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -338,6 +381,7 @@ int main(void)
     test_async();
     test_lists();
     test_removal();
+    test_lists_of_several();
     store = mt_store_close(store);
     remove_tree(dir);
     return TAP_DONE();

@@ -13,7 +13,7 @@ import pytest
 
 from programs import SLEEPER
 
-RATIO = 10  # by which requests of others may become slower than beside busy programs of the machine
+RATIO = 4  # by which requests of others may become slower than beside busy programs of the machine
 SLEEPERS = int(os.environ.get("MT_SLEEPERS", "500"))
 SPACING_MS = 10
 WORKERS = 4
