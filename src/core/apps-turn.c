@@ -111,37 +111,47 @@ app_step app_end(app_live *l, const mt_app_end *end)
     return APP_STEP_ENDED;
 }
 
+// With where the program was, when its machine is there.
+static app_step end_where(app_live *l, mt_app_end *end)
+{
+    _cleanup_free_ char *stack = l->vm ? mt_vm_stack(l->vm) : NULL;
+
+    end->failure_place = l->vm ? mt_vm_place(l->vm) : NULL;
+    end->failure_stack = stack;
+    return app_end(l, end);
+}
+
 app_step app_end_error(app_live *l, const char *reason, const char *sentence)
 {
-    const mt_app_end end = {.status = "Error", .end_reason = reason, .failure_details = sentence};
+    mt_app_end end = {.status = "Error", .end_reason = reason, .failure_details = sentence};
 
-    return app_end(l, &end);
+    return end_where(l, &end);
 }
 
 static app_step end_timeout(app_live *l)
 {
     char sentence[64], text[MT_DURATION_TEXT];
-    const mt_app_end end = {.status = "Error",
-                            .end_reason = "timeout",
-                            .failure_details = sentence,
-                            .limit_ms = l->max_duration_ms};
+    mt_app_end end = {.status = "Error",
+                      .end_reason = "timeout",
+                      .failure_details = sentence,
+                      .limit_ms = l->max_duration_ms};
 
     (void)snprintf(sentence, sizeof(sentence), "out of time: duration.max %s",
                    mt_duration_format(l->max_duration_ms, text));
-    return app_end(l, &end);
+    return end_where(l, &end);
 }
 
 static app_step end_cancelled(app_live *l, const char *by, bool by_parent)
 {
     char sentence[MT_STORE_BY + 32];
-    const mt_app_end end = {.status = "Error",
-                            .end_reason = by_parent ? "parentEnded" : "cancelled",
-                            .failure_details = sentence,
-                            .cancelled_by = by};
+    mt_app_end end = {.status = "Error",
+                      .end_reason = by_parent ? "parentEnded" : "cancelled",
+                      .failure_details = sentence,
+                      .cancelled_by = by};
 
     (void)snprintf(sentence, sizeof(sentence),
                    by_parent ? "%s, which started it, has ended" : "cancelled by %s", by);
-    return app_end(l, &end);
+    return end_where(l, &end);
 }
 
 static app_step end_too_large(app_live *l)

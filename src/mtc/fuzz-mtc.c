@@ -35,7 +35,7 @@ static void answer(mt_vm *vm, unsigned n)
     mt_mtc_type type = mt_vm_call_of(vm)->result;
     mt_buf text = MT_BUF_INIT(64 << 20);
 
-    require(mt_vm_call_arguments(vm, &text) == 0 && mt_vm_call_place(vm));
+    require(mt_vm_call_arguments(vm, &text) == 0 && mt_vm_place(vm));
     mt_buf_clear(&text);
     if (type == MT_MTC_STRING || type == MT_MTC_GUID)
         (void)mt_json_write_string(mt_str_of(inputs[type]), &text);

@@ -243,14 +243,14 @@ static void test_answers(void)
 
     CHECK_INT(mt_vm_run(vm, 100), MT_VM_CALLS);
     CHECK_STR(mt_vm_call_of(vm)->name, "TimeNow");
-    CHECK_STR(mt_vm_call_place(vm), "a.mtc:1:25");
+    CHECK_STR(mt_vm_place(vm), "a.mtc:1:25");
     check_refused(vm, "1.5", "the answer of TimeNow is a number, not int");
     check_refused(vm, "99999999999999999999", NULL);
     check_refused(vm, "\"1\"", "the answer of TimeNow is a string, not int");
     check_refused(vm, "[", NULL);
     CHECK_INT(mt_vm_answer(vm, MT_STR("7e1"), NULL), 0);
     CHECK_INT(mt_vm_run(vm, 100), MT_VM_CALLS);
-    CHECK_STR(mt_vm_call_place(vm), "a.mtc:2:11");
+    CHECK_STR(mt_vm_place(vm), "a.mtc:2:11");
     check_refused(vm, "\"01234567-89AB-7def-8123-456789abcde\"", NULL);
     CHECK_INT(mt_vm_answer(vm, MT_STR("\"01234567-89AB-7def-8123-456789ABCDEF\""), NULL), 0);
     CHECK_INT(mt_vm_run(vm, 100), MT_VM_CALLS);

@@ -22,12 +22,6 @@ int mt_vm_call_arguments(const mt_vm *vm, mt_buf *out)
     return mt_buf_addc(out, ']');
 }
 
-const char *mt_vm_call_place(mt_vm *vm)
-{
-    vm_place_of(&vm->frames[vm->depth - 1], vm->place);
-    return vm->place;
-}
-
 // ---- answers ----
 
 // The call is over: its arguments go, and the machine runs again.

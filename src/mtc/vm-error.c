@@ -115,8 +115,16 @@ const char *vm_quote(mt_str text, char out[VM_QUOTE])
 
 enum { TRACE_FRAMES = 50, TRACE_BYTES = 64 << 10 };
 
+const char *mt_vm_place(mt_vm *vm)
+{
+    if (vm->depth == 0)
+        return "";
+    vm_place_of(&vm->frames[vm->depth - 1], vm->place);
+    return vm->place;
+}
+
 // The functions that are under way, innermost first.
-static char *trace(const mt_vm *vm)
+char *mt_vm_stack(const mt_vm *vm)
 {
     _cleanup_buf_ mt_buf out = MT_BUF_INIT(TRACE_BYTES);
     mt_jw w;
@@ -166,13 +174,12 @@ void vm_fail(mt_vm *vm)
     vm->ended = true;
     vm->state = MT_VM_FAILED;
     f->message = why(vm);
-    vm_place_of(&vm->frames[vm->depth - 1], vm->place);
-    f->place = vm->place;
+    f->place = mt_vm_place(vm);
     if (f->end == MT_VM_END_ERROR) {
         f->code = vm->thrown.error->code;
         f->place = vm->thrown.error->place;
     }
-    vm->trace = trace(vm);
+    vm->trace = mt_vm_stack(vm);
     f->stack = vm->trace ? vm->trace : "[]";
 }
 

@@ -53,8 +53,6 @@ mt_vm_state mt_vm_run(mt_vm *vm, uint64_t steps);
 const mt_mtc_builtin *mt_vm_call_of(const mt_vm *vm);
 // Appends the arguments as a JSON list: guids are strings, decimals numbers. 0 or negative errno.
 int mt_vm_call_arguments(const mt_vm *vm, mt_buf *out);
-// "analyst.mtc:12:3", valid until it runs again.
-const char *mt_vm_call_place(mt_vm *vm);
 // The result as JSON of the built-in's type; anything for void. badJson when it is not: then
 // nothing has changed. One that is larger than a value may be is TooLarge for the program.
 int mt_vm_answer(mt_vm *vm, mt_str json, mt_err **err);
@@ -83,3 +81,8 @@ typedef struct mt_vm_failure {
 
 // Valid as long as the machine.
 const mt_vm_failure *mt_vm_failure_of(mt_vm *vm);
+
+// Where a machine is that has not ended, as in mt_vm_failure. The place is valid until it runs again;
+// the stack is malloc'd, NULL when out of memory.
+const char *mt_vm_place(mt_vm *vm);
+char *mt_vm_stack(const mt_vm *vm);

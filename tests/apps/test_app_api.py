@@ -165,11 +165,17 @@ def test_cancel_ends_what_waits_and_repeats_change_nothing(apps):
     me = apps.call("GET", "/v1/whoami")["name"]
     assert ended["cancelledBy"] == me and me in ended["failureDetails"]
     assert apps.cancel(run)["dateEnded"] == ended["dateEnded"]
+    # And where it was.
+    assert ended["failurePlace"].startswith("sleeper.mtc:"), ended
+    assert ended["failureStack"] == [{"function": "main", "place": ended["failurePlace"]}]
 
 
 def test_cancel_ends_one_that_only_computes(apps):
-    apps.deploy(busy="void main() {\n\tfor (;;) { }\n}\n")
-    assert apps.cancel(apps.start("busy"))["endReason"] == "cancelled"
+    apps.deploy(busy='void main() {\n\tPrintLine("on");\n\tfor (;;) { }\n}\n')
+    run = apps.start("busy")
+    assert apps.lines(run)["items"]
+    ended = apps.cancel(run)
+    assert (ended["endReason"], ended["failurePlace"]) == ("cancelled", "busy.mtc:3:2"), ended
 
 
 def test_run_again_has_the_version_and_inputs_that_it_had(apps):
