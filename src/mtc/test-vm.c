@@ -230,6 +230,24 @@ static void check_refused(mt_vm *vm, const char *json, const char *sentence)
     (void)mt_err_free(err);
 }
 
+// Stopped between two instructions, a machine is at the one that comes next.
+static void test_place_of_a_loop(void)
+{
+    mt_mtc_program *p = testrun_ready("void loop() {\n\tfor (;;) { }\n}\nvoid main() { loop(); }");
+    mt_vm *vm = machine(p);
+    char *stack;
+
+    for (int i = 0; i < 5; i++)
+        CHECK_INT(mt_vm_run(vm, 10), MT_VM_RUNS);
+    CHECK_STR(mt_vm_place(vm), "a.mtc:2:2");
+    stack = mt_vm_stack(vm);
+    CHECK_STR(stack, "[{\"function\":\"loop\",\"place\":\"a.mtc:2:2\"},"
+                     "{\"function\":\"main\",\"place\":\"a.mtc:4:15\"}]");
+    free(stack);
+    (void)mt_vm_free(vm);
+    mt_mtc_program_free(p);
+}
+
 static void test_answers(void)
 {
     mt_mtc_program *p =
@@ -483,6 +501,7 @@ int main(void)
     test_memory();
     test_depth();
     test_failing_allocations();
+    test_place_of_a_loop();
     test_answers();
     test_answers_too_large();
     test_answers_with_errors();

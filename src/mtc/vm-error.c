@@ -16,13 +16,28 @@ static size_t word_of(const vm_frame *frame) // the instruction under way
     return frame->pc > words ? (size_t)(frame->pc - words) - 1 : 0;
 }
 
-void vm_place_of(const vm_frame *frame, char out[VM_PLACE])
+static void place_at(const vm_frame *frame, size_t word, char out[VM_PLACE])
 {
     const char *path = frame->body->function->file->path, *slash = strrchr(path, '/');
-    mt_mtc_place place = mt_mtc_place_of(frame->body, word_of(frame));
+    mt_mtc_place place = mt_mtc_place_of(frame->body, word);
 
     (void)snprintf(out, VM_PLACE, "%.256s:%u:%u", slash ? slash + 1 : path, place.line,
                    place.column);
+}
+
+void vm_place_of(const vm_frame *frame, char out[VM_PLACE])
+{
+    place_at(frame, word_of(frame), out);
+}
+
+// Of the function at that depth, 1 for main. One that was stopped between two instructions is at the
+// next.
+static void place_in(const mt_vm *vm, size_t depth, char out[VM_PLACE])
+{
+    const vm_frame *frame = &vm->frames[depth - 1];
+    bool between = depth == vm->depth && vm->state == MT_VM_RUNS && !vm->ended;
+
+    place_at(frame, between ? (size_t)(frame->pc - frame->body->words) : word_of(frame), out);
 }
 
 // ---- throwing ----
@@ -119,7 +134,7 @@ const char *mt_vm_place(mt_vm *vm)
 {
     if (vm->depth == 0)
         return "";
-    vm_place_of(&vm->frames[vm->depth - 1], vm->place);
+    place_in(vm, vm->depth, vm->place);
     return vm->place;
 }
 
@@ -135,7 +150,7 @@ char *mt_vm_stack(const mt_vm *vm)
         const vm_frame *frame = &vm->frames[i - 1];
         char place[VM_PLACE];
 
-        vm_place_of(frame, place);
+        place_in(vm, i, place);
         mt_jw_begin_object(&w);
         mt_jw_member_str(&w, "function", frame->body->function->name);
         mt_jw_member_text(&w, "place", place);

@@ -114,6 +114,14 @@ def test_programs_that_never_end(apps, neighbour):
         assert (ended["status"], ended["endReason"], ended["limitMs"]) == ("Error", "timeout", 6000), ended
 
 
+def test_answers_that_fill_the_journal(apps):
+    apps.deploy(reader='void main() {\n\tVfsWriteText("work", "/big", StringRepeat("x", 4000000));\n'
+                       '\twhile (true) {\n\t\tVfsReadText("work", "/big");\n\t}\n}\n')
+    ended = apps.end(apps.start("reader"), seconds=60)
+    assert (ended["status"], ended["endReason"], ended["failurePlace"]) == ("Error", "callLimit", "reader.mtc:4:3"), ended
+    assert 10 < ended["callCount"] < 20 and "64 MiB" in ended["failureDetails"], ended
+
+
 def test_a_console_that_is_written_for_ever(apps, neighbour):
     """The newest lines are kept, and how many there were is told."""
     apps.deploy(print='void main(string text, int times) {\n\tfor (int i = 1; i <= times; i++) {\n'
