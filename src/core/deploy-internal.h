@@ -13,7 +13,7 @@ typedef struct mt_project_item {
     mt_str text;      // of that file, for quoting
     const char *definition;
     mt_mtr_ref *refs;
-    mt_template_tag *tags; // of a prompt
+    mt_template_piece *pieces; // of a prompt
     mt_source *sources;
     size_t source_count;
     struct mt_project_item *next;

@@ -266,11 +266,11 @@ static int read_json(mt_project *p, mt_project_item *item)
     return item->definition ? 0 : -1;
 }
 
-static bool tag_seen(const mt_template_tag *first, const mt_template_tag *tag)
+static bool name_seen(const mt_template_piece *first, const mt_template_piece *piece)
 {
-    for (; first != tag; first = first->next) {
-        if (first->name.len == tag->name.len &&
-            memcmp(first->name.data, tag->name.data, tag->name.len) == 0)
+    for (first = mt_template_name(first); first != piece; first = mt_template_name(first->next)) {
+        if (first->text.len == piece->text.len &&
+            memcmp(first->text.data, piece->text.data, piece->text.len) == 0)
             return true;
     }
     return false;
@@ -279,7 +279,7 @@ static bool tag_seen(const mt_template_tag *first, const mt_template_tag *tag)
 static int read_prompt(mt_project *p, mt_project_item *item)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(8 * MT_MTR_MAX_BYTES);
-    int r = mt_template_tags(item->path, item->text, p->arena, p->diags, &item->tags);
+    int r = mt_template_read(item->path, item->text, p->arena, p->diags, &item->pieces);
     mt_jw w;
 
     item->definition = "{}";
@@ -290,9 +290,9 @@ static int read_prompt(mt_project *p, mt_project_item *item)
     mt_jw_member_str(&w, "text", item->text);
     mt_jw_key(&w, "inputs");
     mt_jw_begin_array(&w);
-    for (const mt_template_tag *t = item->tags; t; t = t->next) {
-        if (!tag_seen(item->tags, t))
-            mt_jw_string(&w, t->name);
+    for (const mt_template_piece *t = item->pieces; (t = mt_template_name(t)); t = t->next) {
+        if (!name_seen(item->pieces, t))
+            mt_jw_string(&w, t->text);
     }
     mt_jw_end_array(&w);
     mt_jw_end_object(&w);

@@ -151,14 +151,16 @@ static bool is_input(inputs *in, mt_str name)
 static void check_tags(mt_project *p, const mt_project_item *prompt, const char *interaction,
                        inputs *in)
 {
-    for (const mt_template_tag *t = prompt->tags; t; t = t->next) {
+    const mt_template_piece *t = prompt->pieces;
+
+    for (; (t = mt_template_name(t)); t = t->next) {
         if (mt_mtr_diags_count(p->diags) >= MT_MTR_MAX_DIAGNOSTICS)
             return;
-        if (!is_input(in, t->name))
+        if (!is_input(in, t->text))
             mt_project_report(p, MT_MTR_ERROR, prompt, t->line, t->column,
-                              nearest(p, t->name, next_input, in),
-                              "'%.*s' is no input of interaction '%s'", (int)t->name.len,
-                              t->name.data, interaction);
+                              nearest(p, t->text, next_input, in),
+                              "'%.*s' is no input of interaction '%s'", (int)t->text.len,
+                              t->text.data, interaction);
     }
 }
 
@@ -168,20 +170,21 @@ static int check_deployed_prompt(mt_project *p, const mt_project_item *item, con
 {
     _cleanup_(mt_mtr_diags_free_p) mt_mtr_diags *unheard = mt_mtr_diags_new();
     _cleanup_free_ char *text = NULL;
-    mt_template_tag *tags = NULL;
+    mt_template_piece *pieces = NULL;
     size_t len = 0;
     int r = p->world->prompt(p->world->data, ref->name, &text, &len, err);
 
     if (r <= 0)
         return r;
-    if (!unheard || mt_template_tags(ref->name, (mt_str){text, len}, p->arena, unheard, &tags) < 0)
+    if (!unheard ||
+        mt_template_read(ref->name, (mt_str){text, len}, p->arena, unheard, &pieces) < 0)
         return mt_fail_oom(err);
-    for (const mt_template_tag *t = tags; t; t = t->next) {
-        if (!is_input(in, t->name))
+    for (const mt_template_piece *t = pieces; (t = mt_template_name(t)); t = t->next) {
+        if (!is_input(in, t->text))
             mt_project_report(p, MT_MTR_ERROR, item, ref->line, ref->column, NULL,
                               "the deployed prompt '%s' uses '%.*s', which is no input of this "
                               "interaction",
-                              ref->name, (int)t->name.len, t->name.data);
+                              ref->name, (int)t->text.len, t->text.data);
     }
     return 0;
 }

@@ -11,15 +11,14 @@ typedef struct reader {
     mt_str text;
     mt_arena *arena;
     mt_mtr_diags *diags;
-    size_t at;
+    size_t at, text_from; // what comes between is text that no piece has yet
     unsigned line, column;
     struct {
-        unsigned line, column;
-        bool has_else;
+        mt_template_piece *begin, *last; // the if; it or its else
     } open[MT_TEMPLATE_MAX_DEPTH];
     size_t depth;
     size_t tags, faults;
-    mt_template_tag **end;
+    mt_template_piece **end;
     bool oom, stopped;
 } reader;
 
@@ -58,23 +57,70 @@ static void fault(reader *r, const char *hint, const char *message)
     fault_at(r, r->line, r->column, hint, message);
 }
 
-static void add_tag(reader *r, mt_str name)
+static mt_template_piece *add_piece(reader *r, mt_piece_kind kind, mt_str text)
 {
-    mt_template_tag *tag;
+    mt_template_piece *piece = mt_arena_new_of(r->arena, mt_template_piece);
+
+    if (!piece) {
+        r->oom = r->stopped = true;
+        return NULL;
+    }
+    *piece = (mt_template_piece){.kind = kind, .text = text, .line = r->line, .column = r->column};
+    *r->end = piece;
+    r->end = &piece->next;
+    return piece;
+}
+
+static void add_text(reader *r, size_t end)
+{
+    if (end > r->text_from)
+        (void)add_piece(r, MT_PIECE_TEXT,
+                        (mt_str){r->text.data + r->text_from, end - r->text_from});
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+// Whether nothing but blanks stands in [r->at, r->at + length)'s line beside it: then where that
+// line begins, and where the next one does.
+static bool is_alone(const reader *r, size_t length, size_t *ret_begin, size_t *ret_end)
+{
+    const char *text = r->text.data;
+    size_t begin = r->at, end = r->at + length;
+
+    while (begin > 0 && is_blank(text[begin - 1]))
+        begin--;
+    while (end < r->text.len && is_blank(text[end]))
+        end++;
+    if (end + 1 < r->text.len && text[end] == '\r' && text[end + 1] == '\n')
+        end++;
+    if ((begin > 0 && text[begin - 1] != '\n') || (end < r->text.len && text[end] != '\n'))
+        return false;
+    *ret_begin = begin;
+    *ret_end = MT_MIN(end + 1, r->text.len);
+    return true;
+}
+
+// A tag of that length, with the text before it.
+static mt_template_piece *add_tag(reader *r, mt_piece_kind kind, mt_str name, size_t length)
+{
+    size_t before = r->at, after = r->at + length;
+    mt_template_piece *tag;
 
     if (++r->tags > MT_TEMPLATE_MAX_TAGS) {
         fault(r, NULL, "more than 2,000 tags in one template");
         r->stopped = true;
-        return;
+        return NULL;
     }
-    tag = mt_arena_new_of(r->arena, mt_template_tag);
-    if (!tag) {
-        r->oom = r->stopped = true;
-        return;
-    }
-    *tag = (mt_template_tag){.name = name, .line = r->line, .column = r->column};
-    *r->end = tag;
-    r->end = &tag->next;
+    if (kind != MT_PIECE_VALUE)
+        (void)is_alone(r, length, &before, &after);
+    add_text(r, before);
+    tag = add_piece(r, kind, name);
+    take(r, after - r->at);
+    r->text_from = r->at;
+    return tag;
 }
 
 // Length of the name at offset; 0 where there is none.
@@ -96,13 +142,7 @@ static void read_value(reader *r)
         take(r, 1);
         return;
     }
-    add_tag(r, (mt_str){r->text.data + begin, n});
-    take(r, n + 4);
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
+    (void)add_tag(r, MT_PIECE_VALUE, (mt_str){r->text.data + begin, n}, n + 4);
 }
 
 // At "{{#if": the blank-separated name and "}}". 0 when malformed, else the length of the tag.
@@ -126,6 +166,7 @@ static size_t if_length(const reader *r, mt_str *ret_name)
 
 static void read_if(reader *r)
 {
+    mt_template_piece *tag;
     mt_str name;
     size_t length = if_length(r, &name);
 
@@ -139,31 +180,37 @@ static void read_if(reader *r)
         r->stopped = true;
         return;
     }
-    add_tag(r, name);
-    r->open[r->depth].line = r->line;
-    r->open[r->depth].column = r->column;
-    r->open[r->depth++].has_else = false;
-    take(r, length);
+    tag = add_tag(r, MT_PIECE_IF, name, length);
+    if (!tag)
+        return;
+    r->open[r->depth].begin = tag;
+    r->open[r->depth++].last = tag;
 }
 
 static void read_else(reader *r)
 {
+    mt_template_piece *tag;
+
     if (r->depth == 0)
         fault(r, NULL, "{{else}} without {{#if}}");
-    else if (r->open[r->depth - 1].has_else)
+    else if (r->open[r->depth - 1].last->kind == MT_PIECE_ELSE)
         fault(r, NULL, "a second {{else}} in one {{#if}}");
-    else
-        r->open[r->depth - 1].has_else = true;
-    take(r, 8);
+    tag = add_tag(r, MT_PIECE_ELSE, MT_STR(""), 8);
+    if (!tag || r->depth == 0)
+        return;
+    r->open[r->depth - 1].last->jump = tag;
+    r->open[r->depth - 1].last = tag;
 }
 
 static void read_end(reader *r)
 {
+    mt_template_piece *tag;
+
     if (r->depth == 0)
         fault(r, NULL, "{{/if}} without {{#if}}");
-    else
-        r->depth--;
-    take(r, 7);
+    tag = add_tag(r, MT_PIECE_END, MT_STR(""), 7);
+    if (tag && r->depth > 0)
+        r->open[--r->depth].last->jump = tag;
 }
 
 static void read_step(reader *r)
@@ -200,10 +247,10 @@ static bool check_bytes(reader *r)
     return false;
 }
 
-int mt_template_tags(const char *file, mt_str text, mt_arena *arena, mt_mtr_diags *diags,
-                     mt_template_tag **ret)
+int mt_template_read(const char *file, mt_str text, mt_arena *arena, mt_mtr_diags *diags,
+                     mt_template_piece **ret)
 {
-    mt_template_tag *list = NULL;
+    mt_template_piece *list = NULL;
     reader r = {
         .file = file,
         .text = text,
@@ -222,12 +269,83 @@ int mt_template_tags(const char *file, mt_str text, mt_arena *arena, mt_mtr_diag
     if (check_bytes(&r)) {
         while (!r.stopped && r.at < text.len)
             read_step(&r);
+        add_text(&r, text.len);
         for (size_t i = 0; i < r.depth && !r.stopped; i++)
-            fault_at(&r, r.open[i].line, r.open[i].column, NULL,
+            fault_at(&r, r.open[i].begin->line, r.open[i].begin->column, NULL,
                      "{{#if}} is not closed by {{/if}}");
     }
     if (r.oom)
         return -1;
     *ret = list;
     return r.faults > 0;
+}
+
+const mt_template_piece *mt_template_name(const mt_template_piece *p)
+{
+    while (p && p->kind != MT_PIECE_VALUE && p->kind != MT_PIECE_IF)
+        p = p->next;
+    return p;
+}
+
+// ---- rendering ----
+
+static int add_literal(mt_buf *out, mt_str text)
+{
+    const char *at = text.data, *end = text.data + text.len;
+
+    while (at < end) {
+        const char *backslash = memchr(at, '\\', (size_t)(end - at));
+
+        if (!backslash)
+            backslash = end;
+        (void)mt_buf_add(out, at, (size_t)(backslash - at));
+        at = backslash;
+        if (end - at >= 3 && (memcmp(at + 1, "%%", 2) == 0 || memcmp(at + 1, "{{", 2) == 0)) {
+            (void)mt_buf_add(out, at + 1, 2);
+            at += 3;
+        } else if (at < end) {
+            (void)mt_buf_addc(out, *at++);
+        }
+    }
+    return out->failed;
+}
+
+static void add_value(mt_buf *out, const mt_json *v)
+{
+    mt_json_kind kind = mt_json_kind_of(v);
+    mt_str text = mt_json_str(v); // of a string or number
+
+    if (kind == MT_JSON_STRING || kind == MT_JSON_NUMBER)
+        (void)mt_buf_add(out, text.data, text.len);
+    else if (kind != MT_JSON_ABSENT && kind != MT_JSON_NULL)
+        (void)mt_json_write(v, out, 0);
+}
+
+static bool is_true(const mt_json *v)
+{
+    switch (mt_json_kind_of(v)) {
+    case MT_JSON_ABSENT:
+    case MT_JSON_NULL:
+        return false;
+    case MT_JSON_BOOL:
+        return mt_json_is_true(v);
+    case MT_JSON_STRING:
+        return mt_json_str(v).len > 0;
+    default:
+        return true;
+    }
+}
+
+int mt_template_render(const mt_template_piece *p, const mt_json *inputs, mt_buf *out)
+{
+    for (; p && !out->failed; p = p->next) {
+        if (p->kind == MT_PIECE_TEXT)
+            (void)add_literal(out, p->text);
+        else if (p->kind == MT_PIECE_VALUE)
+            add_value(out, mt_json_get_str(inputs, p->text));
+        else if (p->kind == MT_PIECE_ELSE ||
+                 (p->kind == MT_PIECE_IF && !is_true(mt_json_get_str(inputs, p->text))))
+            p = p->jump;
+    }
+    return out->failed;
 }

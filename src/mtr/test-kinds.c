@@ -6,6 +6,7 @@
 #include "mtr/kinds-internal.h"
 #include "mtr/template.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static const mt_mtr_server server = {
@@ -594,13 +595,13 @@ static void test_templates(void)
     for (size_t i = 0; i < MT_ARRAY_SIZE(templates); i++) {
         mt_mtr_diags *diags = mt_mtr_diags_new();
         mt_arena *arena = mt_arena_new(1 << 20);
-        mt_template_tag *tags = NULL;
+        mt_template_piece *pieces = NULL;
         mt_buf names = MT_BUF_INIT(4096), report = MT_BUF_INIT(4096);
-        int r = mt_template_tags("p.md", mt_str_of(templates[i].text), arena, diags, &tags);
+        int r = mt_template_read("p.md", mt_str_of(templates[i].text), arena, diags, &pieces);
 
-        for (const mt_template_tag *t = tags; t; t = t->next)
-            (void)mt_buf_addf(&names, "%s%.*s", t == tags ? "" : " ", (int)t->name.len,
-                              t->name.data);
+        for (const mt_template_piece *p = pieces; (p = mt_template_name(p)); p = p->next)
+            (void)mt_buf_addf(&names, "%s%.*s", names.len ? " " : "", (int)p->text.len,
+                              p->text.data);
         for (size_t d = 0; d < mt_mtr_diags_count(diags); d++)
             (void)mt_buf_addf(&report, "%u:%u %s", mt_mtr_diags_at(diags, d)->line,
                               mt_mtr_diags_at(diags, d)->column,
@@ -619,16 +620,84 @@ static void test_nested_template(void)
 {
     mt_mtr_diags *diags = mt_mtr_diags_new();
     mt_arena *arena = mt_arena_new(1 << 20);
-    mt_template_tag *tags = NULL;
+    mt_template_piece *pieces = NULL;
     mt_buf text = MT_BUF_INIT(1 << 20);
     int64_t start = mt_monotonic_us();
 
     for (int i = 0; i < 10000; i++)
         (void)mt_buf_adds(&text, "{{#if x}}");
-    CHECK_INT(mt_template_tags("p.md", (mt_str){text.data, text.len}, arena, diags, &tags), 1);
+    CHECK_INT(mt_template_read("p.md", (mt_str){text.data, text.len}, arena, diags, &pieces), 1);
     CHECK_STR(mt_mtr_diags_at(diags, 0)->message, "{{#if}} nested deeper than 64 levels");
     CHECK(mt_monotonic_us() - start < 1000000);
     mt_buf_done(&text);
+    mt_arena_free(arena);
+    mt_mtr_diags_free(diags);
+}
+
+#define INPUTS                                                                        \
+    "{\"a\":\"A\",\"empty\":\"\",\"no\":false,\"yes\":true,\"null\":null,\"n\":1.50," \
+    "\"list\":[1,\"two\"],\"tag\":\"%%a%% {{#if a}}x{{/if}} \\\\%% {{\",\"half\":\"%%\"}"
+
+static const struct {
+    const char *text, *result;
+} rendered[] = {
+    {"", ""},
+    {"%%a%%%%a%%, 100%% sure of %%missing%%.", "AA, 100%% sure of ."},
+    {"%%n%% %%list%% %%yes%% %%no%% %%null%%|", "1.50 [1,\"two\"] true false |"},
+    {"\\%%a%% \\{{#if a}} \\\\ \\x", "%%a%% {{#if a}} \\\\ \\x"},
+    // Values are never read again, and two never join into a tag.
+    {"%%tag%%!", "%%a%% {{#if a}}x{{/if}} \\%% {{!"},
+    {"%%half%%a%%half%%", "%%a%%"},
+    {"{{#if a}}1{{else}}2{{/if}}{{#if empty}}3{{else}}4{{/if}}", "14"},
+    {"{{#if no}}1{{/if}}{{#if null}}2{{/if}}{{#if missing}}3{{/if}}{{#if n}}4{{/if}}", "4"},
+    {"{{#if a}}{{#if empty}}1{{else}}2{{/if}}3{{else}}{{#if a}}4{{/if}}{{/if}}", "23"},
+    // A line that holds nothing but a block tag goes with its line break, blanks and all.
+    {"x\n{{#if a}}\ny\n{{/if}}\nz\n", "x\ny\nz\n"},
+    {"x\n  {{#if empty}}\t\ny\n{{/if}}\n\nz", "x\n\nz"},
+    {"x\r\n{{#if a}}\r\ny\r\n{{/if}}\r\nz", "x\r\ny\r\nz"},
+    {"x\n {{#if a}}y\n{{/if}} z\n", "x\n y\n z\n"},
+    {"x\n{{#if a}}\ny\n{{/if}}", "x\ny\n"},
+    {"{{#if a}}{{/if}}\nx\n %%empty%%\n", "\nx\n \n"},
+    {"x \r{{#if a}}\r y{{/if}}", "x \r\r y"},
+};
+
+static void test_rendering(void)
+{
+    for (size_t i = 0; i < MT_ARRAY_SIZE(rendered); i++) {
+        mt_mtr_diags *diags = mt_mtr_diags_new();
+        mt_arena *arena = mt_arena_new(1 << 20);
+        mt_template_piece *pieces = NULL;
+        mt_buf out = MT_BUF_INIT(MT_TEMPLATE_MAX_RESULT);
+        mt_json *inputs = NULL;
+
+        CHECK_INT(mt_json_parse(INPUTS, strlen(INPUTS), NULL, &inputs, NULL), 0);
+        CHECK_INT(mt_template_read("p.md", mt_str_of(rendered[i].text), arena, diags, &pieces), 0);
+        CHECK_INT(mt_template_render(pieces, inputs, &out), 0);
+        CHECK_STR(mt_buf_str(&out), rendered[i].result);
+        (void)mt_json_unref(inputs);
+        mt_buf_done(&out);
+        mt_arena_free(arena);
+        mt_mtr_diags_free(diags);
+    }
+}
+
+static void test_rendering_too_much(void)
+{
+    mt_mtr_diags *diags = mt_mtr_diags_new();
+    mt_arena *arena = mt_arena_new(1 << 20);
+    mt_template_piece *pieces = NULL;
+    mt_buf out = MT_BUF_INIT(MT_TEMPLATE_MAX_RESULT);
+    mt_json *inputs = mt_json_new_object();
+    mt_buf value = MT_BUF_INIT(MT_TEMPLATE_MAX_RESULT);
+
+    while (value.len < 600000)
+        (void)mt_buf_adds(&value, "0123456789");
+    (void)mt_json_set(inputs, "v", mt_json_new_string((mt_str){value.data, value.len}));
+    CHECK_INT(mt_template_read("p.md", MT_STR("%%v%%%%v%%"), arena, diags, &pieces), 0);
+    CHECK_INT(mt_template_render(pieces, inputs, &out), -EMSGSIZE);
+    (void)mt_json_unref(inputs);
+    mt_buf_done(&value);
+    mt_buf_done(&out);
     mt_arena_free(arena);
     mt_mtr_diags_free(diags);
 }
@@ -676,6 +745,8 @@ int main(void)
     test_commands();
     test_templates();
     test_nested_template();
+    test_rendering();
+    test_rendering_too_much();
     test_image();
     return TAP_DONE();
 }
