@@ -826,107 +826,6 @@ static void test_stopped_at_birth(void)
     finish();
 }
 
-// --- an mt-init that is quicker than the supervisor ---
-
-static bool met_asked;
-static uint32_t met_limits;
-
-static bool met_may_ask(void *data)
-{
-    (void)data;
-    return true;
-}
-
-// All processes that the run may have, before the answer of mt-init.
-static int met_request(void *data, const commands_request *what, mt_err **err)
-{
-    int pair[2], status = 0;
-    char byte;
-    pid_t pid;
-
-    (void)data;
-    (void)what;
-    (void)err;
-    met_asked = pipe2(pair, O_CLOEXEC) == 0;
-    pid = fork();
-    if (pid == 0) {
-        (void)close(pair[1]);
-        (void)!read(pair[0], &byte, 1); // until it is in the group
-        while ((pid = fork()) > 0)
-            ;
-        if (pid == 0)
-            (void)pause();
-        _exit(0);
-    }
-    (void)close(pair[0]);
-    CHECK_INT(mt_cgroup_join(now.run.cgroup, MT_CGROUP_CMDS, pid, NULL), 0);
-    (void)close(pair[1]);
-    CHECK(waitpid(pid, &status, 0) == pid);
-    return 0;
-}
-
-static void met_explain(void *data, const mt_command *c, const mt_init_reply *r, mt_buf *to)
-{
-    (void)data;
-    (void)c;
-    (void)r;
-    (void)mt_buf_adds(to, "no process");
-}
-
-static void met_record(void *data, mt_record *r)
-{
-    (void)data;
-    if (r->type == MT_REC_COMMAND_ENDED)
-        met_limits = r->command_ended.limits_reached;
-}
-
-static void met_note(void *data, const char *text)
-{
-    (void)data;
-    (void)text;
-}
-
-// What a command meets before the supervisor runs again is the command's all the same.
-static void test_met_at_once(void)
-{
-    mt_plan plan = plan_of(NULL, 0);
-    _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_FRAME_EXEC_MAX);
-    mt_command what = {.command = "true", .user = "maitento"};
-    commands_host host = {.first_group = 1000,
-                          .limits = &plan.limits,
-                          .disk_usage_fd = -1,
-                          .may_ask = met_may_ask,
-                          .request = met_request,
-                          .explain = met_explain,
-                          .record = met_record,
-                          .note = met_note};
-    mt_cgroup_counters counters;
-    char id[37];
-    commands *cs;
-
-    plan.limits.pids = 16;
-    begin(&plan, true);
-    host.loop = mt_loop_new();
-    host.cgroup = now.run.cgroup;
-    host.run_dir_fd = now.run.run_dir;
-    cs = commands_new(&host);
-    mt_id_new(id);
-    what.id = id;
-    CHECK(mt_command_encode(&what, &b, NULL) == 0);
-    commands_open(cs);
-    CHECK_INT(commands_take(cs, b.data, b.len), 0);
-    CHECK(met_asked);
-    commands_reply(cs, &(mt_init_reply){.type = MT_INIT_FAILED, .token = host.first_group});
-    mt_cgroup_limits_met(now.run.cgroup, &counters);
-    if (counters.pids_refused > 0)
-        CHECK_INT(met_limits, MT_LIMIT_PIDS);
-    else
-        SKIP("no pids controller in this form");
-    commands_free(cs);
-    mt_loop_free(host.loop);
-    finish();
-}
-
 static void test_speed(void)
 {
     int64_t began, each[200];
@@ -950,7 +849,7 @@ int main(int argc, char **argv)
         test_memory,          test_queue,       test_cancel,          test_output,
         test_aborted,         test_extend,      test_full_queue,      test_malformed,
         test_forks,           test_speed,       test_many_at_once,    test_stopped_at_birth,
-        test_spools_of_a_run, test_met_at_once,
+        test_spools_of_a_run,
     };
     const char *why;
 
