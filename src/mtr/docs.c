@@ -69,14 +69,17 @@ static const char templates[] =
     "\n"
     "| Tag | Meaning |\n"
     "|---|---|\n"
-    "| `%%name%%` | the input's value; any other `%%` is text |\n"
+    "| `%%name%%` | the input's value, as it is: nothing in it is read as a tag; any other `%%` is "
+    "text |\n"
     "| `{{#if name}}` … `{{else}}` … `{{/if}}` | the part is kept when the input is given and is "
-    "not "
-    "empty; they nest |\n"
+    "not `\"\"`, false or null; they nest |\n"
     "| `\\%%` and `\\{{` | the text `%%` and `{{` |\n"
     "\n"
-    "Other `{{#` and `{{/` are faults, any other `{{` is text. A tag whose name is no input of an\n"
-    "interaction that uses the prompt is a fault.\n";
+    "A line that holds nothing but one of `{{#if name}}`, `{{else}}` and `{{/if}}` goes whole, "
+    "with "
+    "its\nline break. Other `{{#` and `{{/` are faults, any other `{{` is text. A tag whose name "
+    "is no "
+    "input\nof an interaction that uses the prompt is a fault.\n";
 
 static const char *type_word(const mt_prop *prop)
 {
