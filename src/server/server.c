@@ -857,12 +857,21 @@ static void one_stopped(void *data)
         server->stopped(server->stopped_data);
 }
 
+// Who waits for news is told how it stands, as when his time is over: he asks the next server.
+static void end_waits(mt_server *server)
+{
+    for (job *j = server->jobs; j; j = j->next)
+        if (j->timer && !j->held && !j->follow)
+            mt_timer_in_ms(j->timer, 0);
+}
+
 void mt_server_stop(mt_server *server, int64_t within_ms, void (*done)(void *data), void *data)
 {
     if (!server->stopped)
         server->to_stop = 2;
     server->stopped = done;
     server->stopped_data = data;
+    end_waits(server);
     mt_doors_stop(server->doors, within_ms, one_stopped, server);
     mt_http_server_stop(server->http, within_ms, one_stopped, server);
 }

@@ -4,6 +4,7 @@ import http.client
 import json
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import mtserver
 from programs import GATE, SLEEPER
 
 EVERY = int(os.environ.get("MT_APP_KILLS", "3"))  # of the writes of the store; each sync of it is one
@@ -340,3 +342,21 @@ def test_a_server_that_ends_in_peace_leaves_its_runs(own_apps):
     assert own_apps.call("GET", f"/v1/app-runs/{run['id']}")["status"] == "Running"
     own_apps.open_gate()
     assert own_apps.end(run)["returnValue"] == 7
+
+
+def test_who_waits_is_answered_by_a_server_that_stops(own_apps):
+    """How it stands is told at once, so that a stop takes no longer for those who wait."""
+    own_apps.deploy(sleeper=SLEEPER)
+    run = own_apps.start("sleeper")
+    assert own_apps.lines(run)["items"]
+    server = own_apps.api.server
+    waiter = mtserver.UnixConnection(server.socket, 60)
+    waiter.request("GET", f"/v1/app-runs/{run['id']}?wait=50")
+    for _ in range(3):  # it has come in when others after it are answered
+        own_apps.call("GET", f"/v1/app-runs/{run['id']}")
+    server.server.send_signal(signal.SIGTERM)
+    answer = waiter.getresponse()
+    assert (answer.status, json.loads(answer.read())["status"]) == (200, "Running")
+    assert server.server.wait(30) == 0
+    server.start_server()
+    assert own_apps.cancel(run)["endReason"] == "cancelled"
