@@ -24,6 +24,7 @@ typedef struct mt_store mt_store;
 enum {
     MT_STORE_NAME = 64,     // names of namespaces, file systems, users, resources: 63 bytes and NUL
     MT_STORE_LABEL = 104,   // names of keys: up to 100 bytes of UTF-8 without control characters
+    MT_STORE_MODEL = 208,   // "provider.model"
     MT_STORE_WORD = 24,     // status, endReason, kinds and changes of events
     MT_STORE_CURSOR = 96,   // "next" of a list
     MT_STORE_TOKEN = 68,    // "mt_" and 64 hex digits
@@ -797,8 +798,8 @@ typedef struct mt_app_end {
 int mt_store_app_run_end(mt_store *s, const char *id, const mt_app_end *end, mt_err **err);
 
 typedef struct mt_app_children {
-    char (*capsule_runs)[MT_ID_TEXT], (*app_runs)[MT_ID_TEXT];
-    size_t capsule_run_count, app_run_count;
+    char (*capsule_runs)[MT_ID_TEXT], (*app_runs)[MT_ID_TEXT], (*interaction_runs)[MT_ID_TEXT];
+    size_t capsule_run_count, app_run_count, interaction_run_count;
 } mt_app_children;
 void mt_app_children_done(mt_app_children *c);
 // What an app run started itself and still lives, whether it lives or not.
@@ -841,13 +842,155 @@ int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err);
 int mt_store_run_exists(mt_store *s, const char *id, mt_err **err); // 1, 0, < 0
 
 // ---------------------------------------------------------------------------------------------
+// Runs of interactions. Status: "Running" "Finished" "Error"; end reasons: "answered" "wrongAnswer"
+// "cut" "refused" "noKey" "badKey" "noModel" "rateLimited" "badRequest" "providerFailed"
+// "unreachable" "timeout" "cancelled" "parentEnded".
+// Events of kind interactionRun: created, updated (an attempt began or ended, its end was asked
+// for), ended, deleted.
+
+typedef struct mt_interaction_run {
+    char id[MT_ID_TEXT];
+    char namespace_id[MT_ID_TEXT];
+    char namespace_name[MT_STORE_NAME];
+    char interaction[MT_STORE_NAME];
+    int64_t version;
+    char model[MT_STORE_MODEL]; // "deepseek.deepseek-v4-flash"
+    char status[MT_STORE_WORD];
+    char end_reason[MT_STORE_WORD]; // "" while it lives
+    int64_t limit_ms;               // of a time-out, else 0
+    char cancelled_by[MT_STORE_BY];
+    char cancel_requested_by[MT_STORE_BY]; // "" when none
+    char *failure_details; // never NULL in a filled struct, as all texts but those said
+    char *output; // the answer: JSON text with a schema, else any text. NULL while there is none
+                  // and in lists
+    char *inputs; // JSON object, by declared names. NULL in lists
+    char *plan;   // JSON: what is asked, as the engine wants it. NULL in lists
+    char started_by_id[MT_ID_TEXT]; // "" when that user is gone
+    char started_by[MT_STORE_NAME];
+    char parent_id[MT_ID_TEXT];     // capsule run whose sign-in started it
+    char parent_app_id[MT_ID_TEXT]; // app run that started it
+    int64_t date_created, date_ended, deadline;
+    int64_t max_duration_ms;
+    int64_t attempt_count;         // that were begun
+    int64_t tokens_in, tokens_out; // of all attempts; -1: no attempt was told
+    char cost[MT_STORE_WORD];      // decimal text, "" where no price is set
+    mt_relation relation;          // to its namespace
+} mt_interaction_run;
+void mt_interaction_run_done(mt_interaction_run *r);
+
+typedef struct mt_interaction_run_list {
+    mt_interaction_run *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} mt_interaction_run_list;
+void mt_interaction_run_list_done(mt_interaction_run_list *l);
+
+typedef struct mt_interaction_run_new {
+    const char *id; // of mt_id_new()
+    const char *namespace_id;
+    const char *interaction;
+    int64_t version;
+    const char *model;
+    const char *inputs, *plan; // JSON objects
+    const mt_user *started_by;
+    const char *parent_id;     // NULL: none
+    const char *parent_app_id; // NULL: none
+    int64_t max_duration_ms;
+    int64_t deadline;
+    const char *idempotency_key; // NULL: none
+    const char *request_digest;
+} mt_interaction_run_new;
+
+// As mt_store_app_run_create(): 0 made, Running; 1: *ret is that of an earlier start with the key.
+// A parent of either kind that has ended is unauthenticated; capacityExceeded past
+// MT_STORE_APP_CHILDREN live ones of one app run. Below a capsule run it counts for
+// MT_STORE_RUN_CHILDREN. [write]
+int mt_store_interaction_run_create(mt_store *s, const mt_interaction_run_new *run,
+                                    mt_interaction_run *ret, mt_err **err);
+// The same question without a start: 0: *ret is that run, 1: no such key.
+int mt_store_interaction_run_by_idempotency(mt_store *s, const mt_user *by, const char *key,
+                                            const char *request_digest, mt_interaction_run *ret,
+                                            mt_err **err);
+int mt_store_interaction_run_get(mt_store *s, const mt_user *as, const char *id,
+                                 mt_interaction_run *ret, mt_err **err);
+// The same as lists have it: for who looks often.
+int mt_store_interaction_run_look(mt_store *s, const mt_user *as, const char *id,
+                                  mt_interaction_run *ret, mt_err **err);
+
+typedef struct mt_interaction_run_filter {
+    const char *namespace_id, *interaction, *status, *started_by_id, *id_ending,
+        *parent_app_id; // NULL: any
+} mt_interaction_run_filter;
+int mt_store_interaction_run_list(mt_store *s, const mt_user *as,
+                                  const mt_interaction_run_filter *filter, mt_page page,
+                                  mt_interaction_run_list *ret, mt_err **err); // newest first
+// Those that have not ended, oldest first, all of them, with inputs and plan.
+int mt_store_interaction_run_live(mt_store *s, mt_interaction_run_list *ret, mt_err **err);
+// started_by_id NULL: of everybody.
+int mt_store_interaction_run_live_count(mt_store *s, const char *started_by_id, int64_t *ret,
+                                        mt_err **err);
+// Notes who asked for its end; the first stays. 0 noted, 1 ended or noted before. [write]
+int mt_store_interaction_run_request_cancel(mt_store *s, const char *id, const char *by,
+                                            mt_err **err);
+
+// One time that the model was asked. What it was asked follows from the run's plan and the attempts
+// before.
+typedef struct mt_interaction_attempt {
+    int64_t number;                   // from 1
+    int64_t date_started, date_ended; // 0: under way, or the server ended meanwhile
+    char outcome[MT_STORE_WORD];   // "" under way; "answered", "wrongAnswer", or as an end reason
+    char *faults;                  // JSON list of sentences: what was wrong with the answer
+    char *answer;                  // as it came; "" when none did
+    char *reasoning;               // what the provider sent apart from it; ""
+    char model[MT_STORE_MODEL];    // as the provider calls it; "" when it did not say
+    int64_t http_status;           // of the last request, 0: none
+    int64_t requests;              // that were sent for it
+    int64_t tokens_in, tokens_out; // -1: not told
+} mt_interaction_attempt;
+
+typedef struct mt_interaction_attempt_list {
+    mt_interaction_attempt *items;
+    size_t count;
+} mt_interaction_attempt_list;
+void mt_interaction_attempt_list_done(mt_interaction_attempt_list *l);
+
+// Begins the next attempt, or the newest one again when it has not ended: *ret_number. runEnded
+// when the run has ended. [write]
+int mt_store_interaction_attempt_begin(mt_store *s, const char *run_id, int64_t *ret_number,
+                                       mt_err **err);
+// Of the one under way; texts NULL: "" ("[]"). Adds its tokens and cost (decimal text, NULL: none)
+// to the run's. runEnded when the run has ended. [write]
+int mt_store_interaction_attempt_end(mt_store *s, const char *run_id,
+                                     const mt_interaction_attempt *attempt, const char *cost,
+                                     mt_err **err);
+int mt_store_interaction_attempt_list(mt_store *s, const char *run_id,
+                                      mt_interaction_attempt_list *ret, mt_err **err); // in order
+
+typedef struct mt_interaction_end {
+    const char *status;          // "Finished" or "Error"
+    const char *end_reason;      // needed
+    const char *failure_details; // NULL: ""; cut at MT_STORE_APP_DETAILS bytes
+    const char *output;          // NULL: none
+    const char *cancelled_by;    // NULL: ""
+    int64_t limit_ms;
+} mt_interaction_end;
+// 0 applied, 1 it had ended. [write]
+int mt_store_interaction_run_end(mt_store *s, const char *id, const mt_interaction_end *end,
+                                 mt_err **err);
+// Ended until then, the longest ended first; output_bytes is -1.
+int mt_store_kept_interaction_runs(mt_store *s, int64_t ended_until, size_t limit,
+                                   mt_kept_list *ret, mt_err **err);
+// With its attempts. One that lives, or is not there, stays as it is: 0. [write]
+int mt_store_interaction_run_delete(mt_store *s, const char *id, mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
 // Events: a numbered index of what changed, written with every change in its own transaction.
 
 typedef struct mt_event {
     int64_t number; // 0 of one that is told to the listener alone
     int64_t time_us;
     char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
-                              // prompt capsuleRun command appRun
+                              // prompt capsuleRun command appRun interactionRun
     char object_id[MT_ID_TEXT];
     char namespace_id[MT_ID_TEXT]; // "" for users and keys
     char change[MT_STORE_WORD];    // created updated deleted ready printed ended …

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live runs of interactions: a model is asked, its answer is read and checked, and it is asked
+// again where it does not fit (docs/internals/interactions.md). What is asked stands in the run's
+// plan, so a deploy meanwhile changes nothing; a run that lives when the server starts asks again
+// at most where an answer had not come.
+//
+// Functions here may be called from any thread and may block on the store.
+#pragma once
+
+#include "model/model.h"
+#include "store/store.h"
+#include "json/json.h"
+
+typedef struct mt_interactions mt_interactions;
+
+typedef struct mt_interactions_options {
+    mt_store *store;
+    mt_models *models;
+    int64_t max_live; // of the whole server, 0: 5,000
+    // Whether another run may start at all: 0, or < 0 and *err. NULL: it may.
+    int (*may_start)(void *data, mt_err **err);
+    void *data;
+} mt_interactions_options;
+
+int mt_interactions_new(const mt_interactions_options *options, mt_interactions **ret,
+                        mt_err **err);
+// Takes up every run that the store says has not ended. Once, before requests are served.
+int mt_interactions_adopt(mt_interactions *x, mt_err **err);
+// Nobody is asked any more. Accepts NULL. The models are freed after this, and before free.
+void mt_interactions_stop(mt_interactions *x);
+void mt_interactions_free(
+    mt_interactions *x); // stops; accepts NULL; runs go on with the next server
+
+typedef struct mt_interaction_start {
+    const mt_namespace *ns;
+    const mt_resource *interaction; // with its definition
+    const mt_user *user;
+    const char *id;                               // of mt_id_new()
+    const mt_json *inputs;                        // object, or NULL; names without regard to case
+    const char *parent_id, *parent_app_id;        // NULL: none
+    const char *idempotency_key, *request_digest; // NULL: none
+} mt_interaction_start;
+// 0: stored and under way. 1: *ret is that of an earlier start with the key. badField
+// ("inputs.NAME", with what there is) for inputs that are unknown, missing or given twice; conflict
+// where its agent, prompt or schema was removed; tooLarge where the task comes to more than 1 MiB.
+int mt_interactions_start(mt_interactions *x, const mt_interaction_start *start,
+                          mt_interaction_run *ret, mt_err **err);
+// Asks for the end of a run. What comes of it is told by the run. by_parent: of an app or capsule
+// run that has ended.
+int mt_interactions_cancel(mt_interactions *x, const char *id, const char *by, bool by_parent,
+                           mt_err **err);
+
+// What the model has said so far in the attempt under way, from character byte `from` on; whether
+// it is still the same attempt is told by *ret_attempt. 0, or 1: nothing is under way here.
+int mt_interactions_text(mt_interactions *x, const char *id, int64_t *ret_attempt, size_t from,
+                         mt_buf *ret, mt_err **err);
+
+// The messages of an attempt, from its run's plan and the attempts before it, as a JSON list of
+// {"role": "system", "user" or "assistant", "content"}. For records; the model gets the same.
+int mt_interaction_messages(const char *plan, const mt_interaction_attempt_list *before,
+                            size_t count, mt_buf *ret, mt_err **err);
