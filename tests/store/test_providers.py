@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers of models over HTTP: what holds, who may set it, and where keys never are (field case O-31)."""
 import json
+import os
 import sqlite3
 
 import pytest
@@ -124,3 +125,68 @@ def test_o31_a_key_is_nowhere_in_clear():
         files = [f for f in server.dir.rglob("*") if f.is_file() and f.name not in ("reserve", "scratch.img")]
         assert any(f.name == "maitento.db" for f in files) and any(f.name == "maitentod.log" for f in files)
         assert not [f for f in files if CANARY.encode() in f.read_bytes()]
+
+
+# ---- keys that the server is started with ----
+
+NAMES = {"anthropic": "ANTHROPIC_API_KEY", "deepseek": "DEEPSEEK_API_KEY", "google": "GEMINI_API_KEY",
+         "groq": "GROQ_API_KEY", "mistral": "MISTRAL_API_KEY", "openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
+
+
+def keyed(server):
+    return {p["name"] for p in server.request("GET", "/v1/providers")[1]["items"] if p["hasKey"]}
+
+
+def log_of(server):
+    with open(server.dir / "maitentod.log", encoding="utf-8") as log:
+        return log.read()
+
+
+def of_process(pid, what):
+    with open(f"/proc/{pid}/{what}", "rb") as file:
+        return file.read()
+
+
+def test_o31_keys_of_the_environment_are_taken_once_and_wiped():
+    marks = {variable: f"sk-CANARY-{name}" for name, variable in NAMES.items()}
+    server = mtserver.Server(image="slim", log_level="debug")
+    server.server_environment = {**mtserver.without_keys(os.environ), **marks, "MT_TEST_STAYS": "stays"}
+    with server:
+        assert keyed(server) == set(NAMES)
+        environment = of_process(server.server.pid, "environ")
+        assert b"CANARY" not in environment and b"MT_TEST_STAYS=stays" in environment
+        assert b"CANARY" not in of_process(server.server.pid, "cmdline")
+        log = log_of(server)
+        assert log.count("has the key that was given at the start from now on") == len(NAMES) and "CANARY" not in log
+        assert all(variable in log for variable in marks)
+        # What was set stays, whatever the next start is given; what was taken away is taken up again.
+        for name in ("openai", "groq"):
+            server.request("DELETE", f"/v1/providers/{name}")
+        server.request("PUT", "/v1/providers/openai", {"key": "another"})
+        before = server.request("GET", "/v1/providers/openai")[1]
+        server._end(server.server)
+        server.start_server()
+        assert keyed(server) == set(NAMES)
+        assert server.request("GET", "/v1/providers/openai")[1] == before
+        log = log_of(server)[len(log):]
+        assert log.count("is not used") == len(NAMES) - 1 and "CANARY" not in log
+        files = [f for f in server.dir.rglob("*") if f.is_file() and f.name not in ("reserve", "scratch.img")]
+        assert not [f for f in files if b"CANARY" in f.read_bytes()]
+
+
+def test_keys_of_systemds_credentials(tmp_path):
+    """Files of the variables' names, read before the server gives up root; they win over variables."""
+    folder = tmp_path / "credentials"
+    folder.mkdir(mode=0o700)
+    for name, text in (("DEEPSEEK_API_KEY", CANARY + "\n"), ("GROQ_API_KEY", CANARY + " and more\n"),
+                       ("OPENAI_API_KEY", "\n"), ("MISTRAL_API_KEY", "x" * 5000)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o400)
+    with mtserver.Server(image="slim", server_environment={
+            **mtserver.without_keys(os.environ), "CREDENTIALS_DIRECTORY": str(folder),
+            "DEEPSEEK_API_KEY": "sk-other bad one", "GEMINI_API_KEY": CANARY, "ANTHROPIC_API_KEY": ""}) as server:
+        assert keyed(server) == {"deepseek", "google"}
+        log = log_of(server)
+        assert "the key that was given at the start cannot be kept" in log and "GROQ_API_KEY" in log
+        assert "MISTRAL_API_KEY" in log and "cannot be read" in log and CANARY not in log
+        assert b"sk-other" not in of_process(server.server.pid, "environ")
