@@ -177,7 +177,7 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_apps[], mt_routes_system[];
+    mt_routes_apps[], mt_routes_providers[], mt_routes_system[];
 
 // The members of a run of either kind that tell who started it: startedBy, parentRunId,
 // parentAppRunId. The ids are "" where there is none.
