@@ -36,8 +36,7 @@ static void sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-// SipHash-1-3 under a key of this process.
-static uint32_t hash(mt_str s)
+uint64_t json_hash_text(mt_str s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t word = 0, v[4];
@@ -59,7 +58,7 @@ static uint32_t hash(mt_str s)
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
         sip_round(v);
-    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 mt_str json_box_name(const json_box *box, size_t i)
@@ -71,7 +70,7 @@ mt_str json_box_name(const json_box *box, size_t i)
 
 static void index_put(json_box *box, size_t position)
 {
-    uint32_t slot = hash(json_box_name(box, position)) & box->index_mask;
+    uint32_t slot = (uint32_t)json_hash_text(json_box_name(box, position)) & box->index_mask;
 
     assert(box->index);
     while (box->index[slot])
@@ -129,7 +128,7 @@ static void index_close_gap(json_box *box, uint32_t gap)
             slot = (slot + 1) & mask;
             if (!box->index[slot])
                 return;
-            wanted = hash(json_box_name(box, box->index[slot] - 1)) & mask;
+            wanted = (uint32_t)json_hash_text(json_box_name(box, box->index[slot] - 1)) & mask;
         } while (((slot - wanted) & mask) < ((slot - gap) & mask));
         box->index[gap] = box->index[slot];
         gap = slot;
@@ -139,7 +138,7 @@ static void index_close_gap(json_box *box, uint32_t gap)
 // Before the member at a position goes and those behind it move up.
 static void index_forget(json_box *box, size_t position)
 {
-    uint32_t slot = hash(json_box_name(box, position)) & box->index_mask;
+    uint32_t slot = (uint32_t)json_hash_text(json_box_name(box, position)) & box->index_mask;
 
     while (box->index[slot] != position + 1)
         slot = (slot + 1) & box->index_mask;
@@ -168,7 +167,7 @@ size_t json_box_find(const json_box *box, mt_str name)
         }
         return SIZE_MAX;
     }
-    for (uint32_t slot = hash(name) & box->index_mask; box->index[slot];
+    for (uint32_t slot = (uint32_t)json_hash_text(name) & box->index_mask; box->index[slot];
          slot = (slot + 1) & box->index_mask) {
         size_t position = box->index[slot] - 1;
 

@@ -103,8 +103,11 @@ mt_str json_box_name(const json_box *box, size_t i);
 // Makes parent as high as child, which it holds, wants it.
 void json_box_rise(json_box *parent, const mt_json *child);
 
+uint64_t json_hash_text(mt_str s); // SipHash-1-3 under a key of this process
+
 bool json_number_valid(mt_str s);
 bool json_number_equal(mt_str a, mt_str b);
+uint64_t json_number_hash(mt_str s); // the same for equal numbers
 size_t json_number_scan(const char *s,
                         size_t len); // bytes of the number at s, 0 where there is none
 

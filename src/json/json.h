@@ -61,6 +61,10 @@ MT_MUST_USE int mt_json_parse(const char *data, size_t len, const mt_json_limits
 MT_MUST_USE int mt_json_parse_at(const char *data, size_t len, const mt_json_limits *limits,
                                  mt_json **ret, mt_json_place *ret_place, mt_err **err);
 
+// Where in a text that was read a pointer (RFC 6901) leads: to the value's first character, or
+// where nothing is there, as far as it leads.
+mt_json_place mt_json_place_of(const char *data, size_t len, mt_str pointer);
+
 mt_json *mt_json_ref(const mt_json *v); // returns v; accepts NULL
 mt_json *mt_json_unref(mt_json *v);     // returns NULL; accepts NULL
 // Overwrites the texts of all strings in v that nobody else has: for what may hold secrets, before
@@ -92,6 +96,7 @@ size_t mt_json_count(const mt_json *v);                    // of an array or obj
 const mt_json *mt_json_at(const mt_json *array, size_t i); // NULL past the end
 const mt_json *mt_json_get(const mt_json *object, const char *name); // NULL when absent
 const mt_json *mt_json_get_str(const mt_json *object, mt_str name);
+size_t mt_json_find(const mt_json *object, mt_str name); // position, or SIZE_MAX when absent
 mt_str mt_json_name_at(const mt_json *object, size_t i); // {NULL, 0} past the end
 const mt_json *mt_json_value_at(const mt_json *object, size_t i);
 // RFC 6901: "" is v itself, "/a/0" a step each, ~0 and ~1 escapes; NULL where nothing is there.
@@ -106,6 +111,17 @@ bool mt_json_has_nul(const mt_json *v);
 
 // By value: numbers as numbers (1 equals 1.0), objects whatever their order.
 bool mt_json_equal(const mt_json *a, const mt_json *b);
+// The same for values that are equal, in one process. Nobody can choose values to collide, but what
+// lies more than 32 containers deep does not count.
+uint64_t mt_json_hash(const mt_json *v);
+
+// Numbers, exactly, however many digits they have. (Powers of ten past 10^16 are taken for about as
+// large as each other.)
+int mt_json_compare(const mt_json *a, const mt_json *b); // of two numbers: less than, 0, more than
+size_t mt_json_digits(const mt_json *v); // of a number, without zeros at either end; else 0
+// Whether number a is a whole number of times number b, which has 1 to MT_JSON_DIVISOR digits.
+bool mt_json_is_multiple(const mt_json *a, const mt_json *b);
+enum { MT_JSON_DIVISOR = 37 };
 
 // --- building --------------------------------------------------------------------------------
 // Each returns a value with one reference, NULL when out of memory. Bytes that are no UTF-8 become

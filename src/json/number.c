@@ -131,6 +131,88 @@ bool json_number_equal(mt_str a, mt_str b)
     return true;
 }
 
+uint64_t json_number_hash(mt_str s)
+{
+    decimal d = take_apart(s);
+    char text[96];
+    size_t n = 0;
+    int len;
+
+    if (d.zero)
+        return 0;
+    if (d.huge)
+        return json_hash_text(s);
+    len = snprintf(text, 32, "%d%lld", d.negative, (long long)d.exponent);
+    for (const char *p = d.first; p <= d.last && n < 64; p++) {
+        if (*p != '.')
+            text[(size_t)len + n++] = *p;
+    }
+    return json_hash_text((mt_str){text, (size_t)len + n}) + d.count;
+}
+
+// Of numbers that are not 0, without regard to their signs.
+static int compare_magnitude(const decimal *x, const decimal *y)
+{
+    int64_t tall = x->exponent + (int64_t)x->count, other = y->exponent + (int64_t)y->count;
+    const char *p = x->first, *q = y->first;
+
+    if (tall != other)
+        return tall < other ? -1 : 1;
+    while (p <= x->last && q <= y->last) {
+        if (*p == '.')
+            p++;
+        if (*q == '.')
+            q++;
+        if (*p != *q)
+            return *p < *q ? -1 : 1;
+        p++;
+        q++;
+    }
+    return (x->count > y->count) - (x->count < y->count);
+}
+
+int mt_json_compare(const mt_json *a, const mt_json *b)
+{
+    decimal x = take_apart(mt_json_str(a)), y = take_apart(mt_json_str(b));
+    int left = x.zero ? 0 : x.negative ? -1 : 1, right = y.zero ? 0 : y.negative ? -1 : 1;
+
+    if (left != right || left == 0)
+        return left - right;
+    return left * compare_magnitude(&x, &y);
+}
+
+size_t mt_json_digits(const mt_json *v)
+{
+    return mt_json_kind_of(v) == MT_JSON_NUMBER ? take_apart(mt_json_str(v)).count : 0;
+}
+
+// With a = A * 10^i and b = B * 10^j, B must divide A * 10^(i - j). A ends in no 0, so i < j never
+// does; and B, less than 2^128, has no more than 128 times the factors of 10, so that more zeros
+// than that make no difference.
+bool mt_json_is_multiple(const mt_json *a, const mt_json *b)
+{
+    decimal x = take_apart(mt_json_str(a)), y = take_apart(mt_json_str(b));
+    unsigned __int128 divisor = 0, rest = 0;
+    int64_t zeros;
+
+    if (x.zero)
+        return true;
+    if (y.zero || y.count > MT_JSON_DIVISOR || x.exponent < y.exponent)
+        return false;
+    for (const char *p = y.first; p <= y.last; p++) {
+        if (*p != '.')
+            divisor = divisor * 10 + (unsigned)(*p - '0');
+    }
+    for (const char *p = x.first; p <= x.last; p++) {
+        if (*p != '.')
+            rest = (rest * 10 + (unsigned)(*p - '0')) % divisor;
+    }
+    zeros = MT_MIN(x.exponent - y.exponent, (int64_t)128);
+    for (int64_t i = 0; i < zeros && rest; i++)
+        rest = rest * 10 % divisor;
+    return rest == 0;
+}
+
 bool mt_json_as_int64(const mt_json *v, int64_t *ret)
 {
     decimal d;

@@ -860,6 +860,101 @@ static void test_editing_at_random(void)
     CHECK(as_if_read(object));
 }
 
+static mt_json *number(const char *text)
+{
+    return mt_json_new_number(mt_str_of(text));
+}
+
+static void test_exact_numbers(void)
+{
+    static const struct {
+        const char *a, *b;
+        int order;
+        bool multiple;
+    } cases[] = {
+        {"1", "1.0", 0, true},
+        {"10", "1e1", 0, true},
+        {"0", "-0.0", 0, true},
+        {"0", "5", -1, true},
+        {"-1", "1", -1, true},
+        {"-2", "-1", -1, true},
+        {"1.5", "1", 1, false},
+        {"0.0075", "0.0001", 1, true},
+        {"0.00751", "0.0001", 1, false},
+        {"1e308", "0.123456789", 1, false},
+        {"1e308", "0.5", 1, true},
+        {"12391239123", "1e-8", 1, true},
+        {"1e-8", "1e-9", 1, true},
+        {"1e-9", "1e-8", -1, false},
+        {"9007199254740993", "9007199254740992", 1, false},
+        {"100000000000000000000000000000000000001", "3", 1, false},
+        {"100000000000000000000000000000000000002", "3", 1, true},
+        {"1e1000000000000", "1e999999999999", 1, true},
+        {"3", "1111111111111111111111111111111111111", -1, false},
+        {"3333333333333333333333333333333333333", "1111111111111111111111111111111111111", 1, true},
+        {"1e200", "170141183460469231731687303715884105728", 1, false}, // 39 digits
+        {"1e50", "1374389534720000000000000", 1, true},                 // 2^37 and 13 zeros
+        {"1e49", "1374389534720000000000000", 1, false},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        _cleanup_json_ mt_json *a = number(cases[i].a), *b = number(cases[i].b);
+        int order = mt_json_compare(a, b);
+
+        CHECK_INT((order > 0) - (order < 0), cases[i].order);
+        CHECK_INT((mt_json_compare(b, a) > 0) - (mt_json_compare(b, a) < 0), -cases[i].order);
+        CHECK_INT(mt_json_is_multiple(a, b), cases[i].multiple);
+        CHECK_INT(mt_json_equal(a, b), cases[i].order == 0);
+        CHECK_INT(mt_json_hash(a) == mt_json_hash(b), cases[i].order == 0);
+    }
+}
+
+static void test_hash(void)
+{
+    static const char *const same[] = {"{\"a\":1,\"b\":[2,{}]}", "{\"b\":[2.0,{}],\"a\":1e0}"};
+    static const char *const others[] = {"null",      "false",     "true", "0",     "\"\"",
+                                         "[]",        "{}",        "[[]]", "[0,1]", "[1,0]",
+                                         "{\"a\":0}", "{\"b\":0}", "\"0\""};
+    uint64_t seen[MT_ARRAY_SIZE(others)];
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(others); i++) {
+        _cleanup_json_ mt_json *v = NULL;
+
+        CHECK_INT(mt_json_parse(others[i], strlen(others[i]), NULL, &v, NULL), 0);
+        seen[i] = mt_json_hash(v);
+        for (size_t j = 0; j < i; j++)
+            CHECK(seen[i] != seen[j]);
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(same); i++) {
+        _cleanup_json_ mt_json *v = NULL;
+
+        CHECK_INT(mt_json_parse(same[i], strlen(same[i]), NULL, &v, NULL), 0);
+        seen[i] = mt_json_hash(v);
+    }
+    CHECK(seen[0] == seen[1]);
+}
+
+static void test_place_of(void)
+{
+    static const char text[] =
+        "{ \"a\" : [1, {\"\\u0041~/\": \"}]\\\"\"},\n  -2.5 ,null],\n\"b\":{}}";
+    static const struct {
+        const char *pointer;
+        unsigned line, column;
+    } cases[] = {
+        {"", 1, 1},       {"/a", 1, 9},   {"/a/0", 1, 10}, {"/a/1", 1, 13}, {"/a/1/A~0~1", 1, 26},
+        {"/a/2", 2, 3},   {"/a/3", 2, 9}, {"/b", 3, 5},    {"/b/c", 3, 5},  {"/c", 1, 1},
+        {"/a/9/x", 1, 9}, {"/a/x", 1, 9},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        mt_json_place p = mt_json_place_of(text, strlen(text), mt_str_of(cases[i].pointer));
+
+        CHECK_INT(p.line, cases[i].line);
+        CHECK_INT(p.column, cases[i].column);
+    }
+}
+
 int main(void)
 {
     test_whole();
@@ -888,5 +983,8 @@ int main(void)
     test_members();
     test_only();
     test_threads();
+    test_exact_numbers();
+    test_hash();
+    test_place_of();
     return TAP_DONE();
 }

@@ -438,6 +438,12 @@ const mt_json *mt_json_get(const mt_json *object, const char *name)
     return mt_json_get_str(object, mt_str_of(name));
 }
 
+size_t mt_json_find(const mt_json *object, mt_str name)
+{
+    return mt_json_kind_of(object) == MT_JSON_OBJECT ? json_box_find(json_box_of(object), name)
+                                                     : SIZE_MAX;
+}
+
 mt_str mt_json_name_at(const mt_json *object, size_t i)
 {
     if (mt_json_kind_of(object) != MT_JSON_OBJECT || i >= json_box_of(object)->count)
@@ -563,4 +569,49 @@ bool mt_json_equal(const mt_json *a, const mt_json *b)
         }
         r = compare_shallow(a, b);
     }
+}
+
+// --- hashes ---
+
+enum { HASH_DEPTH = 32 };
+
+static uint64_t hash_words(uint64_t a, uint64_t b)
+{
+    uint64_t words[2] = {a, b};
+
+    return json_hash_text((mt_str){(const char *)words, sizeof(words)});
+}
+
+static uint64_t hash_value(const mt_json *v, unsigned depth);
+
+static uint64_t hash_box(const json_box *box, unsigned depth)
+{
+    uint64_t all = box->count;
+
+    if (depth == HASH_DEPTH)
+        return 0;
+    for (size_t i = 0; i < box->count; i++) {
+        if (box->head.kind == MT_JSON_ARRAY)
+            all = hash_words(all, hash_value(box->items[i], depth + 1));
+        else // their order does not matter
+            all += hash_words(json_hash_text(json_box_name(box, i)),
+                              hash_value(box->members[i].value, depth + 1));
+    }
+    return all;
+}
+
+static uint64_t hash_value(const mt_json *v, unsigned depth)
+{
+    mt_json_kind kind = mt_json_kind_of(v);
+
+    if (kind == MT_JSON_NUMBER)
+        return hash_words(kind, json_number_hash(mt_json_str(v)));
+    if (kind == MT_JSON_STRING)
+        return hash_words(kind, json_hash_text(mt_json_str(v)));
+    return hash_words(kind, json_is_box(v) ? hash_box(json_box_of(v), depth) : mt_json_is_true(v));
+}
+
+uint64_t mt_json_hash(const mt_json *v)
+{
+    return hash_value(v, 0);
 }
