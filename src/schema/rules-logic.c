@@ -71,7 +71,7 @@ static int apply_all(validation *v, const rule_at *r)
     return fits;
 }
 
-static void forget_faults(mt_schema_errors *e, size_t from, bool more)
+static void forget_faults(mt_schema_errors *e, size_t from)
 {
     for (; e->count > from; e->count--) {
         mt_schema_error *last = &e->items[e->count - 1];
@@ -80,7 +80,6 @@ static void forget_faults(mt_schema_errors *e, size_t from, bool more)
         free(last->schema);
         free(last->sentence);
     }
-    e->more = more;
 }
 
 // The last fault, which sums up those from there on, goes in front of them.
@@ -100,7 +99,7 @@ static int none_fits(validation *v, const rule_at *r, size_t from)
     int fits;
 
     if (!v->quiet && schema_is_full(v) && before > from) {
-        forget_faults(v->errors, before - 1, true);
+        forget_faults(v->errors, before - 1);
         before--;
     }
     fits = FAULT(v, r, "fits none of the %u schemas of %s", r->rule->count, r->rule->keyword);
@@ -112,7 +111,7 @@ static int none_fits(validation *v, const rule_at *r, size_t from)
 static int apply_any(validation *v, const rule_at *r)
 {
     size_t from = v->errors->count;
-    bool more = v->errors->more, found = false;
+    bool found = false;
 
     for (uint32_t i = 0; i < r->rule->count && (!found || r->marks); i++) {
         int one = apply_apart(v, r, r->rule->first + i, found);
@@ -123,14 +122,13 @@ static int apply_any(validation *v, const rule_at *r)
     }
     if (!found)
         return none_fits(v, r, from);
-    forget_faults(v->errors, from, more);
+    forget_faults(v->errors, from);
     return 1;
 }
 
 static int apply_one(validation *v, const rule_at *r)
 {
     size_t from = v->errors->count;
-    bool more = v->errors->more;
     uint32_t first = SCHEMA_NONE;
 
     for (uint32_t i = 0; i < r->rule->count; i++) {
@@ -139,7 +137,7 @@ static int apply_one(validation *v, const rule_at *r)
         if (one < 0)
             return -1;
         if (one > 0 && first != SCHEMA_NONE) {
-            forget_faults(v->errors, from, more);
+            forget_faults(v->errors, from);
             return FAULT(v, r, "fits schema %u and schema %u of oneOf, not exactly one", first, i);
         }
         if (one > 0)
@@ -147,7 +145,7 @@ static int apply_one(validation *v, const rule_at *r)
     }
     if (first == SCHEMA_NONE)
         return none_fits(v, r, from);
-    forget_faults(v->errors, from, more);
+    forget_faults(v->errors, from);
     return 1;
 }
 

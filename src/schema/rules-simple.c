@@ -93,7 +93,7 @@ static int check_enum(validation *v, const rule_at *r)
             return 1;
     }
     if (schema_is_full(v))
-        return FAULT(v, r, "is none of them");
+        return 0;
     return FAULT(v, r, "%s is none of %s", schema_show(r->at->json, shown),
                  list_values(r->rule->value, values));
 }
@@ -106,38 +106,45 @@ static int check_const(validation *v, const rule_at *r)
         return -1;
     if (mt_json_equal(r->rule->value, r->at->json))
         return 1;
-    return FAULT(v, r, "%s is not the %s that is expected", schema_show(r->at->json, shown),
+    if (schema_is_full(v))
+        return 0;
+    return FAULT(v, r, "%s stands where %s is expected", schema_show(r->at->json, shown),
                  schema_show(r->rule->value, wanted));
 }
 
 // ---- numbers ----
 
+// What is wrong with a number, or NULL.
+static const char *compare(schema_op op, const mt_json *number, const mt_json *bound)
+{
+    int order;
+
+    if (op == OP_MULTIPLE_OF)
+        return mt_json_is_multiple(number, bound) ? NULL : "is not a multiple of";
+    order = mt_json_compare(number, bound);
+    if (op == OP_MAXIMUM)
+        return order > 0 ? "is more than the maximum" : NULL;
+    if (op == OP_EXCLUSIVE_MAXIMUM)
+        return order >= 0 ? "is not less than" : NULL;
+    if (op == OP_MINIMUM)
+        return order < 0 ? "is less than the minimum" : NULL;
+    return order <= 0 ? "is not more than" : NULL;
+}
+
 static int check_number(validation *v, const rule_at *r)
 {
     const mt_json *json = r->at->json, *bound = r->rule->value;
     char shown[SCHEMA_SHOW], other[SCHEMA_SHOW];
-    int order;
+    const char *wrong;
 
     if (mt_json_kind_of(json) != MT_JSON_NUMBER)
         return 1;
     if (schema_spend(v, (mt_json_str(json).len + mt_json_str(bound).len) / BYTES_A_STEP) < 0)
         return -1;
-    (void)schema_show(json, shown);
-    (void)schema_show(bound, other);
-    if (r->rule->op == OP_MULTIPLE_OF)
-        return mt_json_is_multiple(json, bound)
-                   ? 1
-                   : FAULT(v, r, "%s is not a multiple of %s", shown, other);
-    order = mt_json_compare(json, bound);
-    if (r->rule->op == OP_MAXIMUM && order > 0)
-        return FAULT(v, r, "%s is more than the maximum %s", shown, other);
-    if (r->rule->op == OP_EXCLUSIVE_MAXIMUM && order >= 0)
-        return FAULT(v, r, "%s is not less than %s", shown, other);
-    if (r->rule->op == OP_MINIMUM && order < 0)
-        return FAULT(v, r, "%s is less than the minimum %s", shown, other);
-    if (r->rule->op == OP_EXCLUSIVE_MINIMUM && order <= 0)
-        return FAULT(v, r, "%s is not more than %s", shown, other);
-    return 1;
+    wrong = compare(r->rule->op, json, bound);
+    if (!wrong)
+        return 1;
+    return FAULT(v, r, "%s %s %s", schema_show(json, shown), wrong, schema_show(bound, other));
 }
 
 // ---- how many ----
@@ -220,27 +227,39 @@ static int hash_items(validation *v, const mt_json *list, hashed *items)
     return 0;
 }
 
-// Items with the same hash are nearly always equal; where they are not, each pair costs.
-static int check_alike(validation *v, const rule_at *r, const hashed *items, size_t count)
+// The first item that is equal to one behind it. Items with the same hash are nearly always equal;
+// where they are not, each pair costs. 1 when there is one, 0, or -1.
+static int find_alike(validation *v, const mt_json *list, const hashed *items, size_t *ret_first,
+                      size_t *ret_second)
 {
+    size_t count = mt_json_count(list);
+    int found = 0;
+
     for (size_t i = 0; i < count; i++) {
+        if (found && items[i].index > *ret_first)
+            continue;
         for (size_t j = i + 1; j < count && items[j].hash == items[i].hash; j++) {
-            const mt_json *a = mt_json_at(r->at->json, items[i].index);
-            const mt_json *b = mt_json_at(r->at->json, items[j].index);
+            const mt_json *a = mt_json_at(list, items[i].index);
+            const mt_json *b = mt_json_at(list, items[j].index);
 
             if (schema_spend(v, 4 + steps_to_compare(a, b)) < 0)
                 return -1;
-            if (mt_json_equal(a, b))
-                return FAULT(v, r, "items %zu and %zu are equal", items[i].index, items[j].index);
+            if (!mt_json_equal(a, b))
+                continue;
+            *ret_first = items[i].index;
+            *ret_second = items[j].index;
+            found = 1;
+            break;
         }
     }
-    return 1;
+    return found;
 }
 
 static int check_unique(validation *v, const rule_at *r)
 {
-    size_t count = mt_json_count(r->at->json);
+    size_t count = mt_json_count(r->at->json), first = 0, second = 0;
     _cleanup_free_ hashed *items = NULL;
+    int alike;
 
     if (mt_json_kind_of(r->at->json) != MT_JSON_ARRAY || count < 2)
         return 1;
@@ -250,7 +269,10 @@ static int check_unique(validation *v, const rule_at *r)
     if (hash_items(v, r->at->json, items) < 0)
         return -1;
     qsort(items, count, sizeof(*items), compare_hashed);
-    return check_alike(v, r, items, count);
+    alike = find_alike(v, r->at->json, items, &first, &second);
+    if (alike <= 0)
+        return alike < 0 ? -1 : 1;
+    return FAULT(v, r, "items %zu and %zu are equal", first, second);
 }
 
 // ---- members that must be there ----

@@ -38,7 +38,8 @@ MT_DEFINE_CLEANUP(mt_schema_free, mt_schema *)
 // One fault of a value.
 typedef struct mt_schema_error {
     char *instance; // JSON pointer of what does not fit
-    char *schema;   // JSON pointer of the keyword that says so; URI#pointer in another document
+    char *schema;   // JSON pointer of the keyword that says so; URI#pointer in another document.
+                    // A NUL in a name is written \u0000 in both
     char *sentence; // "/items/3: 5 is more than the maximum 4"
 } mt_schema_error;
 
@@ -47,7 +48,7 @@ typedef struct mt_schema_errors {
     mt_schema_error items[MT_SCHEMA_ERRORS];
     size_t count;
     size_t max; // of them to be kept, at most and by default (0) MT_SCHEMA_ERRORS
-    bool more;  // there are more
+    bool more;  // no more are kept, and there may be more
 } mt_schema_errors;
 
 void mt_schema_errors_done(mt_schema_errors *e);

@@ -6,17 +6,26 @@
 #include <errno.h>
 #include <stdio.h>
 
+enum { SHOW_WEIGHT = 4000 }; // bytes in memory of what may be short enough to be written
+
+static void add_text(mt_buf *out, mt_str text, bool token)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+
+        if (c == '\0')
+            (void)mt_buf_adds(out, "\\u0000");
+        else if (token && (c == '~' || c == '/'))
+            (void)mt_buf_adds(out, c == '~' ? "~0" : "~1");
+        else
+            (void)mt_buf_addc(out, c);
+    }
+}
+
 void schema_add_token(mt_buf *out, mt_str token)
 {
     (void)mt_buf_addc(out, '/');
-    for (size_t i = 0; i < token.len; i++) {
-        if (token.data[i] == '~')
-            (void)mt_buf_adds(out, "~0");
-        else if (token.data[i] == '/')
-            (void)mt_buf_adds(out, "~1");
-        else
-            (void)mt_buf_addc(out, token.data[i]);
-    }
+    add_text(out, token, true);
 }
 
 static uint32_t root_of(const mt_schema *s, uint32_t node)
@@ -34,7 +43,7 @@ bool schema_is_own(const mt_schema *s, uint32_t node)
 static void add_step(const schema_node *n, mt_buf *out)
 {
     if (n->step == STEP_POINTER) {
-        (void)mt_buf_add(out, n->name.data, n->name.len);
+        add_text(out, n->name, false);
         return;
     }
     schema_add_token(out, mt_str_of(n->keyword));
@@ -100,6 +109,17 @@ const char *schema_show_text(mt_str text, char quote, char out[SCHEMA_SHOW])
     return out;
 }
 
+// Lists and objects as they are where they are short.
+static bool show_box(const mt_json *v, char out[SCHEMA_SHOW])
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(SCHEMA_SHOW - 8);
+
+    if (mt_json_weight(v) > SHOW_WEIGHT || mt_json_write(v, &b, 0) < 0)
+        return false;
+    (void)put_text(out, (mt_str){b.data, b.len}, SCHEMA_SHOW - 8);
+    return true;
+}
+
 const char *schema_show(const mt_json *v, char out[SCHEMA_SHOW])
 {
     mt_json_kind kind = mt_json_kind_of(v);
@@ -110,11 +130,7 @@ const char *schema_show(const mt_json *v, char out[SCHEMA_SHOW])
         (void)put_text(out, mt_json_str(v), SCHEMA_SHOW - 8);
     else if (kind == MT_JSON_BOOL)
         (void)snprintf(out, SCHEMA_SHOW, "%s", mt_json_is_true(v) ? "true" : "false");
-    else if (mt_json_count(v) == 0 && kind == MT_JSON_ARRAY)
-        (void)snprintf(out, SCHEMA_SHOW, "[]");
-    else if (mt_json_count(v) == 0 && kind == MT_JSON_OBJECT)
-        (void)snprintf(out, SCHEMA_SHOW, "{}");
-    else
+    else if (!show_box(v, out))
         (void)snprintf(out, SCHEMA_SHOW, "%s", mt_json_kind_name(kind));
     return out;
 }

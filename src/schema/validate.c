@@ -67,10 +67,8 @@ int schema_fault(validation *v, uint32_t node, const char *keyword, const spot *
     mt_schema_error e = {0};
     va_list ap;
 
-    if (schema_is_full(v)) {
-        v->errors->more = v->errors->more || !v->quiet;
+    if (schema_is_full(v))
         return 0;
-    }
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
@@ -272,6 +270,7 @@ int mt_schema_validate(const mt_schema *s, const mt_json *instance, const mt_sch
         mt_err_move(err, why);
         return -1;
     }
+    v.errors->more = v.errors->count == max_of(v.errors);
     return fits ? 0 : 1;
 }
 
