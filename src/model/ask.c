@@ -364,10 +364,13 @@ void ask_enter(ask *a)
     if (lacks_key(a)) {
         verdict_no_key(a, &v);
         conclude_with(a, &v);
+    } else if (mt_boottime_ns() >= a->deadline_ns) {
+        verdict_deadline(a, &v);
+        conclude_with(a, &v);
     } else if (!a->timer || lane_enter(a) < 0) {
         conclude_no_memory(a);
     } else {
-        arm(a); // a deadline that is over already is found there, before or after its turn
+        arm(a);
         lane_pump(m);
     }
 }

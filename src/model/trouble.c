@@ -70,21 +70,24 @@ static void copy_code(trouble *t, const mt_json *v)
                        s.data);
 }
 
+int trouble_keep(trouble *t, mt_str message)
+{
+    message.len = MT_MIN(message.len, (size_t)TROUBLE_MESSAGE_MAX);
+    t->message = mt_str_dup(message);
+    t->message_len = message.len;
+    return t->message ? 0 : -1;
+}
+
 static int copy_message(trouble *t, const mt_json *v)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 20);
 
     if (t->message || !mt_json_given(v))
         return 0;
-    if (mt_json_kind_of(v) == MT_JSON_STRING) {
-        mt_str s = mt_json_str(v);
-
-        s.len = MT_MIN(s.len, (size_t)TROUBLE_MESSAGE_MAX);
-        t->message = mt_str_dup(s);
-    } else if (mt_json_write(v, &b, 0) == 0) { // a list of what is wrong with which member
-        t->message = mt_str_dup((mt_str){b.data, MT_MIN(b.len, (size_t)TROUBLE_MESSAGE_MAX)});
-    }
-    return t->message ? 0 : -1;
+    if (mt_json_kind_of(v) == MT_JSON_STRING)
+        return trouble_keep(t, mt_json_str(v));
+    // A list of what is wrong with which member, as JSON.
+    return mt_json_write(v, &b, 0) == 0 ? trouble_keep(t, (mt_str){b.data, b.len}) : -1;
 }
 
 static const struct {

@@ -17,13 +17,17 @@ typedef struct trouble {
     char code[64]; // its code, or else its type: "model_not_found"
     bool filtered; // the request was refused for what it says
     bool spent;    // the quota is used up: waiting for minutes does not help
-    char *message; // as it came: not masked, any characters; NULL: none
+    char *message; // as it came: not masked, any characters, NULs too; NULL: none
+    size_t message_len;
 } trouble;
 
 void trouble_done(trouble *t);
 // body: an error body, or an event of a stream that has an "error". Leaves t->given false where it
 // says nothing of an error. -1: out of memory.
 int trouble_read(trouble *t, const mt_json *body);
+
+// Takes a copy of what was said instead of an error body.
+int trouble_keep(trouble *t, mt_str message);
 
 typedef struct trouble_kind {
     mt_model_end end;

@@ -34,7 +34,7 @@ static void add_said(verdict *v, const ask *a, int status, const trouble *t)
 {
     (void)mt_buf_addf(&v->sentence, " (%d", status);
     if (t->message)
-        add_quote(v, a, ": ", mt_str_of(t->message));
+        add_quote(v, a, ": ", (mt_str){t->message, t->message_len});
     else if (t->code[0])
         add_quote(v, a, ": ", mt_str_of(t->code));
     add(v, ")");
@@ -104,7 +104,7 @@ static void judge_status(const ask *a, verdict *v)
     if (mt_json_parse(raw.data, raw.len, &limits, &body, NULL) == 0)
         (void)trouble_read(&t, body);
     if (!t.message && !t.given && raw.len > 0) // a page of a proxy, or plain words
-        t.message = mt_str_dup((mt_str){raw.data, MT_MIN(raw.len, (size_t)TROUBLE_MESSAGE_MAX)});
+        (void)trouble_keep(&t, raw);
     judge_trouble(a, a->status, &t, v);
     trouble_done(&t);
 }

@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -76,6 +77,10 @@ def sse(data, event=None):
     return ((f"event: {event}\n" if event else "") + f"data: {text}\n\n").encode()
 
 
+def is_text(piece):
+    return isinstance(piece, str)
+
+
 def chat_events(request, pieces, finish, usage, reasoning, refusal):
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": request.json["model"]}
 
@@ -86,7 +91,7 @@ def chat_events(request, pieces, finish, usage, reasoning, refusal):
     for text in reasoning:
         yield chunk({"reasoning_content": text})
     for i, text in enumerate(pieces):
-        if isinstance(text, (int, float)) or text in (BREAK, HANG):
+        if not is_text(text):
             yield text
         elif request.tool:
             call = {"index": 0, "function": {"arguments": text}}
@@ -147,7 +152,7 @@ def messages_events(request, pieces, finish, usage, reasoning, refusal):
         block = {"type": "tool_use", "id": "toolu_1", "name": request.json["tools"][0]["name"], "input": {}}
     yield event("content_block_start", index=index, content_block=block)
     for text in [*pieces, *([refusal] if refusal else [])]:
-        if isinstance(text, (int, float)) or text in (BREAK, HANG):
+        if not is_text(text):
             yield text
         elif request.tool:
             yield event("content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": text})
@@ -178,11 +183,11 @@ def say(*pieces, finish="stop", usage=(7, 5), reasoning=(), refusal=None, whole=
     whole: no stream, though one was asked for. split: the stream's bytes in writes of so many."""
     def reply(request):
         if whole or not request.stream:
-            text = "".join(p for p in pieces if isinstance(p, str))
+            text = "".join(p for p in pieces if is_text(p))
             make = messages_whole if request.wire == "messages" else chat_whole
             body = json.dumps(make(request, text, finish, usage, reasoning, refusal), ensure_ascii=False).encode()
             return Reply(headers={"Content-Type": "application/json"},
-                         steps=[*(p for p in pieces if not isinstance(p, str)), body])
+                         steps=[*(p for p in pieces if not is_text(p)), body])
         make = messages_events if request.wire == "messages" else chat_events
         steps = list(make(request, pieces, finish, usage, reasoning, refusal))
         return stream(*steps, split=split, chunked=chunked)
@@ -234,8 +239,13 @@ def from_spec(spec):
 # ---- the server ----
 
 class Provider:
-    def __init__(self, port=0):
+    def __init__(self, port=0, tls=None):
+        """tls: files of a key and a certificate."""
         self.port = port
+        self.tls = None
+        if tls:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(tls[1], tls[0])
         self.seen = []
         self.open_now = self.open_most = 0
         self._replies = []  # [when, times left or None, reply]
@@ -255,7 +265,7 @@ class Provider:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
 
     def add(self, *replies, when="", times=1):
         """when: words that the body must hold, or a function of the request."""
@@ -291,7 +301,8 @@ class Provider:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._server = self._loop.run_until_complete(
-            asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024, limit=64 << 20))
+            asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024, limit=64 << 20,
+                                 ssl=self.tls))
         self.port = self._server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
