@@ -57,28 +57,28 @@ int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err)
     return 0;
 }
 
-int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
-                       mt_err **err)
+static int kept_until(mt_store *s, db_id statement, int64_t ended_until, size_t limit,
+                      mt_kept_list *ret, mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
 
     if (reader_get(s, &r, err) < 0 ||
-        db_start(r->db, KEPT_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
+        db_start_id(r->db, statement, &st, err, I(ended_until), I((int64_t)limit)) < 0)
         return -1;
     return collect(r->db, st, ret, err);
+}
+
+int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                       mt_err **err)
+{
+    return kept_until(s, DB_KEPT_RUNS, ended_until, limit, ret, err);
 }
 
 int mt_store_kept_app_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
                            mt_err **err)
 {
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
-
-    if (reader_get(s, &r, err) < 0 ||
-        db_start(r->db, KEPT_APP_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
-        return -1;
-    return collect(r->db, st, ret, err);
+    return kept_until(s, DB_KEPT_APP_RUNS, ended_until, limit, ret, err);
 }
 
 int mt_store_run_exists(mt_store *s, const char *id, mt_err **err)
