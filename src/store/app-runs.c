@@ -36,6 +36,7 @@ void mt_app_children_done(mt_app_children *c)
 {
     free(c->capsule_runs);
     free(c->app_runs);
+    free(c->interaction_runs);
     *c = (mt_app_children){0};
 }
 
@@ -373,14 +374,12 @@ int mt_store_app_run_children(mt_store *s, const char *id, mt_app_children *ret,
     if (reader_get(s, &r, err) < 0 ||
         collect_ids(r->db, DB_APP_RUN_BELOW_CAPSULES, id, &c.capsule_runs, &c.capsule_run_count,
                     err) < 0 ||
-        collect_ids(r->db, DB_APP_RUN_BELOW, id, &c.app_runs, &c.app_run_count, err) < 0)
+        collect_ids(r->db, DB_APP_RUN_BELOW, id, &c.app_runs, &c.app_run_count, err) < 0 ||
+        collect_ids(r->db, DB_APP_RUN_BELOW_INTERACTIONS, id, &c.interaction_runs,
+                    &c.interaction_run_count, err) < 0)
         return -1;
-    *ret = (mt_app_children){
-        .capsule_runs = MT_TAKE_PTR(c.capsule_runs),
-        .app_runs = MT_TAKE_PTR(c.app_runs),
-        .capsule_run_count = c.capsule_run_count,
-        .app_run_count = c.app_run_count,
-    };
+    *ret = c;
+    c = (mt_app_children){0};
     return 0;
 }
 

@@ -74,8 +74,8 @@ int idempotency_keep(tx *t, const keyed_request *q, const char *id, const char *
     if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
         return -1;
     return db_run(t->db, IDEMPOTENCY_ADD, err, T(q->user_id), T(q->key), T(q->digest),
-                  T(made[KEYED_RUN]), T(made[KEYED_COMMAND]), T(made[KEYED_APP_RUN]), I(t->now),
-                  T(holder_of(q->key, holder))) < 0
+                  T(made[KEYED_RUN]), T(made[KEYED_COMMAND]), T(made[KEYED_APP_RUN]),
+                  T(made[KEYED_INTERACTION_RUN]), I(t->now), T(holder_of(q->key, holder))) < 0
                ? -1
                : 0;
 }

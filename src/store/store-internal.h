@@ -173,7 +173,13 @@ int store_unseal(const mt_store *s, const void *sealed, size_t len, size_t max, 
                  mt_buf *ret, mt_err **err);
 
 // idempotency.c
-typedef enum keyed_kind { KEYED_RUN, KEYED_COMMAND, KEYED_APP_RUN, KEYED_KINDS } keyed_kind;
+typedef enum keyed_kind {
+    KEYED_RUN,
+    KEYED_COMMAND,
+    KEYED_APP_RUN,
+    KEYED_INTERACTION_RUN,
+    KEYED_KINDS,
+} keyed_kind;
 typedef struct keyed_request {
     keyed_kind kind;
     const char *user_id, *key, *digest;
@@ -199,6 +205,9 @@ int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_
 // The same of an app run.
 int app_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
                    mt_err **err);
+// The same of an interaction run, which may be as deep as it likes: it starts nothing.
+int interaction_lineage_of(tx *t, const char *parent_id, const char *parent_app_id,
+                           run_lineage *ret, mt_err **err);
 // 0, also for none (NULL, ""); unauthenticated when it has ended.
 int run_must_live(db *d, const char *run_id, mt_err **err);
 // Its part of a run's end: keys and users that were made by way of its sign-in.
@@ -243,6 +252,24 @@ int app_journal_clear(tx *t, const char *run_id, mt_err **err);
 
 // app-notes.c: appends the outputs of a run as a JSON object.
 int app_outputs_add(db *d, const char *run_id, mt_buf *b, mt_err **err);
+
+// interactions.c
+typedef struct interaction_state {
+    bool ended;
+    char namespace_id[MT_ID_TEXT];
+    char status[MT_STORE_WORD], end_reason[MT_STORE_WORD];
+    int64_t attempts;
+    int64_t tokens_in, tokens_out;
+    char cost[MT_STORE_COST];
+} interaction_state;
+int interaction_state_load(db *d, const char *id, interaction_state *ret,
+                           mt_err **err); // notFound
+
+// cost.c
+bool cost_is(const char *text); // a decimal without a sign, in MT_STORE_COST
+// Adds it to *sum ("": nothing so far), exactly: where that does not fit, the last digits behind
+// the point go, and nothing is more than nines alone. False when one of them is no such decimal.
+bool cost_add(char sum[MT_STORE_COST], const char *more);
 
 // commands.c: its part of a run's event. ns is the run's namespace.
 int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,
