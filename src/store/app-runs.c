@@ -3,7 +3,6 @@
 // app-journal.c and app-notes.c.
 //
 //   Running --ended--> Finished | Error
-#include "base/utf8.h"
 #include "store/store-internal.h"
 
 #include <stdio.h>
@@ -37,6 +36,7 @@ void mt_app_children_done(mt_app_children *c)
 {
     free(c->capsule_runs);
     free(c->app_runs);
+    free(c->interaction_runs);
     *c = (mt_app_children){0};
 }
 
@@ -47,24 +47,15 @@ int no_app_run(const char *id, mt_err **err)
 
 // ---- rows ----
 
-// False when out of memory. The last two columns are NULL in lists.
+// The last two columns are NULL in lists.
 static bool take_texts(db_stmt *st, mt_app_run *r)
 {
-    const struct {
-        int column;
-        char **ret;
-    } texts[] = {{10, &r->failure_details}, {11, &r->failure_code}, {12, &r->failure_place},
-                 {13, &r->failure_stack},   {14, &r->waiting_for},  {33, &r->inputs},
-                 {34, &r->return_value}};
+    const row_text texts[] = {{10, &r->failure_details}, {11, &r->failure_code},
+                              {12, &r->failure_place},   {13, &r->failure_stack},
+                              {14, &r->waiting_for},     {33, &r->inputs},
+                              {34, &r->return_value}};
 
-    for (size_t i = 0; i < MT_ARRAY_SIZE(texts); i++) {
-        if (db_is_null(st, texts[i].column))
-            continue;
-        *texts[i].ret = db_dup(st, texts[i].column);
-        if (!*texts[i].ret)
-            return false;
-    }
-    return true;
+    return row_texts(st, texts, MT_ARRAY_SIZE(texts));
 }
 
 // Columns in the order of APP_HEAD; *ret_number is the place in lists.
@@ -238,7 +229,7 @@ static int add(tx *t, const mt_app_run_new *n, mt_err **err)
                I(n->max_duration_ms)) < 0 ||
         db_run(t->db, APP_RUN_VALUES, err, T(n->id), T(n->inputs)) < 0)
         return -1;
-    return q.key ? idempotency_keep(t, &q, NULL, NULL, n->id, err) : 0;
+    return q.key ? idempotency_keep(t, &q, n->id, NULL, err) : 0;
 }
 
 static int create_op(tx *t, void *arg, mt_err **err)
@@ -287,18 +278,15 @@ int mt_store_app_run_create(mt_store *s, const mt_app_run_new *run, mt_app_run *
 
 // ---- lists ----
 
-static db_id list_statement(const mt_user *as, const mt_app_run_filter *f)
-{
-    bool live = f->status && mt_streq(f->status, "Running");
-
-    if (f->parent_app_id)
-        return DB_APP_RUN_LIST_BELOW;
-    if (f->namespace_id)
-        return live ? DB_APP_RUN_LIST_LIVE_IN : DB_APP_RUN_LIST_IN;
-    if (as_all(as))
-        return live ? DB_APP_RUN_LIST_LIVE : DB_APP_RUN_LIST;
-    return live ? DB_APP_RUN_LIST_LIVE_SEEN : DB_APP_RUN_LIST_SEEN;
-}
+static const run_lists LISTS = {
+    .all = DB_APP_RUN_LIST,
+    .seen = DB_APP_RUN_LIST_SEEN,
+    .in = DB_APP_RUN_LIST_IN,
+    .live = DB_APP_RUN_LIST_LIVE,
+    .live_seen = DB_APP_RUN_LIST_LIVE_SEEN,
+    .live_in = DB_APP_RUN_LIST_LIVE_IN,
+    .below = DB_APP_RUN_LIST_BELOW,
+};
 
 static int collect(db *d, db_stmt *st, size_t limit, mt_app_run_list *l, mt_err **err)
 {
@@ -323,18 +311,15 @@ int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filte
 {
     static const mt_app_run_filter ANY;
     const mt_app_run_filter *f = filter ? filter : &ANY;
+    const run_filter wanted = {f->namespace_id,  f->app,       f->status,
+                               f->started_by_id, f->id_ending, f->parent_app_id};
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
     _cleanup_(mt_app_run_list_done) mt_app_run_list l = {0};
-    size_t limit = page_limit(page);
-    uint64_t before = 0;
 
-    if (page_number(page, &before, err) < 0 || reader_get(s, &r, err) < 0 ||
-        db_start_id(r->db, list_statement(as, f), &st, err, T(as_id(as)), I(as_all(as)),
-                    I((int64_t)before), T(f->namespace_id), T(f->app), T(f->status),
-                    T(f->started_by_id), T(f->id_ending), T(f->parent_app_id),
-                    I((int64_t)limit + 1)) < 0 ||
-        collect(r->db, st, limit, &l, err) < 0)
+    if (reader_get(s, &r, err) < 0 ||
+        run_list_start(r->db, &LISTS, as, &wanted, page, &st, err) < 0 ||
+        collect(r->db, st, page_limit(page), &l, err) < 0)
         return -1;
     *ret = l;
     l = (mt_app_run_list){0};
@@ -357,16 +342,8 @@ int mt_store_app_run_live(mt_store *s, mt_app_run_list *ret, mt_err **err)
 
 int mt_store_app_run_live_count(mt_store *s, const char *started_by_id, int64_t *ret, mt_err **err)
 {
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
-
-    if (reader_get(s, &r, err) < 0 ||
-        (started_by_id ? db_start(r->db, APP_RUN_LIVE_COUNT_OF, &st, err, T(started_by_id))
-                       : db_start_(r->db, DB_APP_RUN_LIVE_COUNT, NULL, 0, &st, err)) < 0 ||
-        db_step(r->db, st, err) < 0)
-        return -1;
-    *ret = db_int(st, 0);
-    return 0;
+    return run_live_count(s, DB_APP_RUN_LIVE_COUNT, DB_APP_RUN_LIVE_COUNT_OF, started_by_id, ret,
+                          err);
 }
 
 // The ids of one statement's rows; id NULL: it takes none.
@@ -397,14 +374,12 @@ int mt_store_app_run_children(mt_store *s, const char *id, mt_app_children *ret,
     if (reader_get(s, &r, err) < 0 ||
         collect_ids(r->db, DB_APP_RUN_BELOW_CAPSULES, id, &c.capsule_runs, &c.capsule_run_count,
                     err) < 0 ||
-        collect_ids(r->db, DB_APP_RUN_BELOW, id, &c.app_runs, &c.app_run_count, err) < 0)
+        collect_ids(r->db, DB_APP_RUN_BELOW, id, &c.app_runs, &c.app_run_count, err) < 0 ||
+        collect_ids(r->db, DB_APP_RUN_BELOW_INTERACTIONS, id, &c.interaction_runs,
+                    &c.interaction_run_count, err) < 0)
         return -1;
-    *ret = (mt_app_children){
-        .capsule_runs = MT_TAKE_PTR(c.capsule_runs),
-        .app_runs = MT_TAKE_PTR(c.app_runs),
-        .capsule_run_count = c.capsule_run_count,
-        .app_run_count = c.app_run_count,
-    };
+    *ret = c;
+    c = (mt_app_children){0};
     return 0;
 }
 
@@ -537,28 +512,15 @@ int app_runs_clear_left(mt_store *s, mt_err **err)
     return rc;
 }
 
-static int check_end(const mt_app_end *e, mt_err **err)
-{
-    if (!e->status || (!mt_streq(e->status, "Finished") && !mt_streq(e->status, "Error")))
-        return mt_fail(err, MT_E_INTERNAL, "an app run ends Finished or Error, not '%.40s'",
-                       e->status ? e->status : "");
-    if (!e->end_reason || !e->end_reason[0] || strlen(e->end_reason) >= MT_STORE_WORD)
-        return mt_fail(err, MT_E_INTERNAL, "an app run ends for a reason");
-    return 0;
-}
-
 int mt_store_app_run_end(mt_store *s, const char *id, const mt_app_end *end, mt_err **err)
 {
     _cleanup_free_ char *details = NULL;
-    mt_str whole = mt_str_of(text_or(end->failure_details, ""));
     struct end e = {.id = id, .how = end};
     int r;
 
-    if (check_end(end, err) < 0)
+    if (check_run_end("app run", end->status, end->end_reason, err) < 0)
         return -1;
-    if (whole.len > MT_STORE_APP_DETAILS)
-        whole.len = mt_utf8_bad_at(whole.data, MT_STORE_APP_DETAILS);
-    details = mt_str_dup(whole);
+    details = run_end_details(end->failure_details);
     if (!details)
         return mt_fail_oom(err);
     e.details = details;

@@ -271,7 +271,7 @@ static int create_op(tx *t, void *arg, mt_err **err)
             return r < 0 ? r : 1;
     }
     if (check_run(t, n->run_id, ns, err) < 0 || check_room(t, n, err) < 0 || add(t, n, err) < 0 ||
-        (q.key && idempotency_keep(t, &q, n->run_id, n->id, NULL, err) < 0) ||
+        (q.key && idempotency_keep(t, &q, n->id, n->run_id, err) < 0) ||
         event_add(t, "command", n->id, ns, "created", err) < 0)
         return -1;
     r = command_load(t->db, n->run_id, n->id, c->ret, err);

@@ -17,11 +17,17 @@ int check_idempotency_key(const char *key, const char *digest, mt_err **err)
                          "an Idempotency-Key has 1 to 255 characters");
 }
 
+// The columns of what a key has made follow each other as the kinds do. A command has its run, too,
+// so the last one counts.
+enum { FIRST_ID = 1 };
+
 static keyed_kind kind_of(db_stmt *st)
 {
-    if (!db_is_null(st, 3))
-        return KEYED_APP_RUN;
-    return db_is_null(st, 2) ? KEYED_RUN : KEYED_COMMAND;
+    int kind = KEYED_KINDS - 1;
+
+    while (kind > 0 && db_is_null(st, FIRST_ID + kind))
+        kind--;
+    return (keyed_kind)kind;
 }
 
 int idempotency_find(db *d, int64_t now, const keyed_request *q, char ret_id[MT_ID_TEXT],
@@ -41,7 +47,7 @@ int idempotency_find(db *d, int64_t now, const keyed_request *q, char ret_id[MT_
             "the Idempotency-Key '%.80s' was used for another request within the last %d "
             "hours",
             q->key, 24 * MT_STORE_KEY_DAYS);
-    db_copy_(st, 1 + (int)q->kind, ret_id, MT_ID_TEXT);
+    db_copy_(st, FIRST_ID + (int)q->kind, ret_id, MT_ID_TEXT);
     return 0;
 }
 
@@ -58,15 +64,18 @@ static const char *holder_of(const char *key, char id[MT_ID_TEXT])
     return id;
 }
 
-int idempotency_keep(tx *t, const keyed_request *q, const char *run_id, const char *command_id,
-                     const char *app_run_id, mt_err **err)
+int idempotency_keep(tx *t, const keyed_request *q, const char *id, const char *of_run,
+                     mt_err **err)
 {
+    const char *made[KEYED_KINDS] = {[KEYED_RUN] = of_run};
     char holder[MT_ID_TEXT];
 
+    made[q->kind] = id;
     if (db_run(t->db, IDEMPOTENCY_TRIM, err, I(t->now - KEY_US)) < 0)
         return -1;
-    return db_run(t->db, IDEMPOTENCY_ADD, err, T(q->user_id), T(q->key), T(q->digest), T(run_id),
-                  T(command_id), T(app_run_id), I(t->now), T(holder_of(q->key, holder))) < 0
+    return db_run(t->db, IDEMPOTENCY_ADD, err, T(q->user_id), T(q->key), T(q->digest),
+                  T(made[KEYED_RUN]), T(made[KEYED_COMMAND]), T(made[KEYED_APP_RUN]),
+                  T(made[KEYED_INTERACTION_RUN]), I(t->now), T(holder_of(q->key, holder))) < 0
                ? -1
                : 0;
 }

@@ -71,6 +71,18 @@ int check_name(const char *name, const char *what, mt_err **err)
                          what, name ? name : "");
 }
 
+bool row_texts(db_stmt *st, const row_text *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (db_is_null(st, texts[i].column))
+            continue;
+        *texts[i].ret = db_dup(st, texts[i].column);
+        if (!*texts[i].ret)
+            return false;
+    }
+    return true;
+}
+
 const char *as_id(const mt_user *as)
 {
     return as ? as->id : "";

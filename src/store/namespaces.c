@@ -156,7 +156,8 @@ static int refuse_unless_empty(tx *t, const mt_namespace *n, mt_err **err)
         list_of(t, DB_NAMESPACE_SECRETS, n->id, "secrets", &b, err) < 0 ||
         list_of(t, DB_NAMESPACE_RESOURCES, n->id, "resources", &b, err) < 0 ||
         list_of(t, DB_NAMESPACE_RUNS, n->id, "live runs", &b, err) < 0 ||
-        list_of(t, DB_NAMESPACE_APP_RUNS, n->id, "live app runs", &b, err) < 0)
+        list_of(t, DB_NAMESPACE_APP_RUNS, n->id, "live app runs", &b, err) < 0 ||
+        list_of(t, DB_NAMESPACE_INTERACTION_RUNS, n->id, "live interaction runs", &b, err) < 0)
         return -1;
     if (b.len == 0)
         return 0;
@@ -173,6 +174,7 @@ static int delete_op(tx *t, void *arg, mt_err **err)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no namespace '%.80s'", id);
     if (refuse_unless_empty(t, &n, err) < 0 || db_run(t->db, NAMESPACE_DROP_RUNS, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DROP_APP_RUNS, err, T(id)) < 0 ||
+        db_run(t->db, NAMESPACE_DROP_INTERACTION_RUNS, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DROP_RESOURCES, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DELETE, err, T(id)) < 0)
         return -1;

@@ -3,7 +3,12 @@
 // writer.
 #include "store/store-internal.h"
 
-enum { COMMANDS_AT_ONCE = 200, LINES_AT_ONCE = 2000, EVENTS_AT_ONCE = 10000 };
+enum {
+    COMMANDS_AT_ONCE = 200,
+    LINES_AT_ONCE = 2000,
+    ATTEMPTS_AT_ONCE = 5, // answers may be long
+    EVENTS_AT_ONCE = 10000,
+};
 
 void mt_kept_list_done(mt_kept_list *l)
 {
@@ -57,28 +62,34 @@ int mt_store_kept_bytes(mt_store *s, int64_t *ret, mt_err **err)
     return 0;
 }
 
-int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
-                       mt_err **err)
+static int kept_until(mt_store *s, db_id statement, int64_t ended_until, size_t limit,
+                      mt_kept_list *ret, mt_err **err)
 {
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
 
     if (reader_get(s, &r, err) < 0 ||
-        db_start(r->db, KEPT_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
+        db_start_id(r->db, statement, &st, err, I(ended_until), I((int64_t)limit)) < 0)
         return -1;
     return collect(r->db, st, ret, err);
+}
+
+int mt_store_kept_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
+                       mt_err **err)
+{
+    return kept_until(s, DB_KEPT_RUNS, ended_until, limit, ret, err);
 }
 
 int mt_store_kept_app_runs(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret,
                            mt_err **err)
 {
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
+    return kept_until(s, DB_KEPT_APP_RUNS, ended_until, limit, ret, err);
+}
 
-    if (reader_get(s, &r, err) < 0 ||
-        db_start(r->db, KEPT_APP_RUNS, &st, err, I(ended_until), I((int64_t)limit)) < 0)
-        return -1;
-    return collect(r->db, st, ret, err);
+int mt_store_kept_interaction_runs(mt_store *s, int64_t ended_until, size_t limit,
+                                   mt_kept_list *ret, mt_err **err)
+{
+    return kept_until(s, DB_KEPT_INTERACTION_RUNS, ended_until, limit, ret, err);
 }
 
 int mt_store_run_exists(mt_store *s, const char *id, mt_err **err)
@@ -125,7 +136,7 @@ int mt_store_outputs_removed(mt_store *s, const char *run_id, mt_err **err)
 typedef struct run_kind {
     const char *event;
     db_id space, drop_parts, drop;
-    int64_t at_once; // parts: its commands, or the lines that it printed
+    int64_t at_once; // parts: its commands, the lines that it printed, its attempts
     bool keeps_identities;
 } run_kind;
 
@@ -133,6 +144,9 @@ static const run_kind CAPSULE_RUNS = {"capsuleRun",     DB_KEPT_NAMESPACE, DB_KE
                                       DB_KEPT_DROP_RUN, COMMANDS_AT_ONCE,  false};
 static const run_kind APP_RUNS = {
     "appRun", DB_KEPT_APP_NAMESPACE, DB_KEPT_DROP_LINES, DB_KEPT_DROP_APP_RUN, LINES_AT_ONCE, true};
+static const run_kind INTERACTION_RUNS = {"interactionRun",      DB_KEPT_INTERACTION_NAMESPACE,
+                                          DB_KEPT_DROP_ATTEMPTS, DB_KEPT_DROP_INTERACTION_RUN,
+                                          ATTEMPTS_AT_ONCE,      true};
 
 struct removal {
     const run_kind *kind;
@@ -188,6 +202,11 @@ int mt_store_run_delete(mt_store *s, const char *run_id, mt_err **err)
 int mt_store_app_run_delete(mt_store *s, const char *id, mt_err **err)
 {
     return delete_run(s, &APP_RUNS, id, err);
+}
+
+int mt_store_interaction_run_delete(mt_store *s, const char *id, mt_err **err)
+{
+    return delete_run(s, &INTERACTION_RUNS, id, err);
 }
 
 // ---- events ----

@@ -132,7 +132,7 @@ static int remember_key(tx *t, const struct create *c, mt_err **err)
     const mt_run_new *n = c->new;
     const keyed_request q = {KEYED_RUN, n->started_by->id, n->idempotency_key, n->request_digest};
 
-    return q.key ? idempotency_keep(t, &q, c->id, NULL, NULL, err) : 0;
+    return q.key ? idempotency_keep(t, &q, c->id, NULL, err) : 0;
 }
 
 static int add_mounts(tx *t, const struct create *c, mt_err **err)

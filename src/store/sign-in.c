@@ -102,10 +102,6 @@ static int below_run(tx *t, const char *parent_id, run_lineage *ret, mt_err **er
         return -1;
     db_copy(st, 1, ret->root_id);
     ret->depth = db_int(st, 2) + 1;
-    if (ret->depth > MT_STORE_RUN_DEPTH)
-        return mt_fail(err, MT_E_TOO_DEEP,
-                       "capsules start others %d deep at most, and capsule run '%s' is that deep",
-                       MT_STORE_RUN_DEPTH, parent_id);
     if (!*ret->root_id)
         (void)snprintf(ret->root_id, sizeof(ret->root_id), "%s", parent_id);
     return 0;
@@ -123,14 +119,26 @@ static int below_app(tx *t, const char *parent_app_id, run_lineage *ret, mt_err 
     return 0;
 }
 
-int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
-                   mt_err **err)
+// Without a look at how deep that is.
+static int lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                      mt_err **err)
 {
     *ret = (run_lineage){0};
     if (parent_app_id && *parent_app_id && below_app(t, parent_app_id, ret, err) < 0)
         return -1;
-    if (parent_id && *parent_id && below_run(t, parent_id, ret, err) < 0)
+    return parent_id && *parent_id ? below_run(t, parent_id, ret, err) : 0;
+}
+
+int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
+                   mt_err **err)
+{
+    if (lineage_of(t, parent_id, parent_app_id, ret, err) < 0)
         return -1;
+    // Only a capsule run's sign-in is a step deeper.
+    if (ret->depth > MT_STORE_RUN_DEPTH)
+        return mt_fail(err, MT_E_TOO_DEEP,
+                       "capsules start others %d deep at most, and capsule run '%s' is that deep",
+                       MT_STORE_RUN_DEPTH, text_or(parent_id, ""));
     return *ret->root_id ? check_room(t, ret->root_id, err) : 0;
 }
 
@@ -144,8 +152,8 @@ static int check_app_room(tx *t, const char *parent_app_id, mt_err **err)
     if (db_int(st, 0) < MT_STORE_APP_CHILDREN)
         return 0;
     return mt_fail(err, MT_E_CAPACITY_EXCEEDED,
-                   "%d app runs that app run '%s' has started are live, the most that may be: wait "
-                   "for some to end",
+                   "%d runs of apps and interactions that app run '%s' has started are live, the "
+                   "most that may be: wait for some to end",
                    MT_STORE_APP_CHILDREN, parent_app_id);
 }
 
@@ -158,6 +166,15 @@ int app_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_
         return mt_fail(err, MT_E_TOO_DEEP,
                        "apps start apps %d deep at most, and app run '%s' is that deep",
                        MT_STORE_APP_DEPTH, parent_app_id);
+    return ret->app_depth > 0 ? check_app_room(t, parent_app_id, err) : 0;
+}
+
+int interaction_lineage_of(tx *t, const char *parent_id, const char *parent_app_id,
+                           run_lineage *ret, mt_err **err)
+{
+    if (lineage_of(t, parent_id, parent_app_id, ret, err) < 0 ||
+        (*ret->root_id && check_room(t, ret->root_id, err) < 0))
+        return -1;
     return ret->app_depth > 0 ? check_app_room(t, parent_app_id, err) : 0;
 }
 

@@ -150,6 +150,12 @@ int list_names(db *d, db_stmt *st, mt_buf *b, mt_err **err);
 // The same with a title, behind what b has; nothing where there is no row. 0, or < 0.
 int list_part(db *d, db_stmt *st, const char *title, mt_buf *b, mt_err **err);
 int check_name(const char *name, const char *what, mt_err **err);
+typedef struct row_text {
+    int column;
+    char **ret;
+} row_text;
+// Copies texts out of a row; where it has NULL, *ret stays. False when out of memory.
+bool row_texts(db_stmt *st, const row_text *texts, size_t count);
 static inline const char *text_or(const char *text, const char *otherwise)
 {
     return text ? text : otherwise;
@@ -167,7 +173,13 @@ int store_unseal(const mt_store *s, const void *sealed, size_t len, size_t max, 
                  mt_buf *ret, mt_err **err);
 
 // idempotency.c
-typedef enum keyed_kind { KEYED_RUN, KEYED_COMMAND, KEYED_APP_RUN } keyed_kind;
+typedef enum keyed_kind {
+    KEYED_RUN,
+    KEYED_COMMAND,
+    KEYED_APP_RUN,
+    KEYED_INTERACTION_RUN,
+    KEYED_KINDS,
+} keyed_kind;
 typedef struct keyed_request {
     keyed_kind kind;
     const char *user_id, *key, *digest;
@@ -177,9 +189,9 @@ int check_idempotency_key(const char *key, const char *digest, mt_err **err);
 // key, < 0: reused for another request.
 int idempotency_find(db *d, int64_t now, const keyed_request *q, char ret_id[MT_ID_TEXT],
                      mt_err **err);
-// What it has made: a run, a command of a run, or an app run; NULL what is not.
-int idempotency_keep(tx *t, const keyed_request *q, const char *run_id, const char *command_id,
-                     const char *app_run_id, mt_err **err);
+// id: of what it has made; of_run: the run of a command, else NULL.
+int idempotency_keep(tx *t, const keyed_request *q, const char *id, const char *of_run,
+                     mt_err **err);
 
 // sign-in.c
 typedef struct run_lineage {
@@ -193,10 +205,33 @@ int run_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_
 // The same of an app run.
 int app_lineage_of(tx *t, const char *parent_id, const char *parent_app_id, run_lineage *ret,
                    mt_err **err);
+// The same of an interaction run, which may be as deep as it likes: it starts nothing.
+int interaction_lineage_of(tx *t, const char *parent_id, const char *parent_app_id,
+                           run_lineage *ret, mt_err **err);
 // 0, also for none (NULL, ""); unauthenticated when it has ended.
 int run_must_live(db *d, const char *run_id, mt_err **err);
 // Its part of a run's end: keys and users that were made by way of its sign-in.
 int run_sign_in_end(tx *t, const char *run_id, mt_err **err);
+
+// run-kinds.c: what runs of apps and of interactions share.
+typedef struct run_lists {
+    db_id all, seen, in;            // of everybody, of whom one sees, of a namespace…
+    db_id live, live_seen, live_in; // …and of those the live ones
+    db_id below;                    // that an app run has started
+} run_lists;
+typedef struct run_filter {
+    const char *namespace_id, *name, *status, *started_by_id, *id_ending,
+        *parent_app_id; // NULL: any
+} run_filter;
+// Starts a list, newest first, of one more than the page has. What f points at must last.
+int run_list_start(db *d, const run_lists *lists, const mt_user *as, const run_filter *f,
+                   mt_page page, db_stmt **ret, mt_err **err);
+int run_live_count(mt_store *s, db_id of_all, db_id of_one, const char *started_by_id, int64_t *ret,
+                   mt_err **err);
+// what: "app run".
+int check_run_end(const char *what, const char *status, const char *reason, mt_err **err);
+// malloc'd, NULL when out of memory; of a long text its start.
+char *run_end_details(const char *details);
 
 // app-runs.c
 int no_app_run(const char *id, mt_err **err);
@@ -217,6 +252,24 @@ int app_journal_clear(tx *t, const char *run_id, mt_err **err);
 
 // app-notes.c: appends the outputs of a run as a JSON object.
 int app_outputs_add(db *d, const char *run_id, mt_buf *b, mt_err **err);
+
+// interactions.c
+typedef struct interaction_state {
+    bool ended;
+    char namespace_id[MT_ID_TEXT];
+    char status[MT_STORE_WORD], end_reason[MT_STORE_WORD];
+    int64_t attempts;
+    int64_t tokens_in, tokens_out;
+    char cost[MT_STORE_COST];
+} interaction_state;
+int interaction_state_load(db *d, const char *id, interaction_state *ret,
+                           mt_err **err); // notFound
+
+// cost.c
+bool cost_is(const char *text); // a decimal without a sign, in MT_STORE_COST
+// Adds it to *sum ("": nothing so far), exactly: where that does not fit, the last digits behind
+// the point go, and nothing is more than nines alone. False when one of them is no such decimal.
+bool cost_add(char sum[MT_STORE_COST], const char *more);
 
 // commands.c: its part of a run's event. ns is the run's namespace.
 int command_apply(tx *t, const char *run_id, const char *ns, const mt_command_change *c,

@@ -26,6 +26,7 @@ enum {
     MT_STORE_LABEL = 104,   // names of keys: up to 100 bytes of UTF-8 without control characters
     MT_STORE_MODEL = 208,   // "provider.model"
     MT_STORE_WORD = 24,     // status, endReason, kinds and changes of events
+    MT_STORE_COST = 48,     // decimal text of what was spent: any count of tokens at any price
     MT_STORE_CURSOR = 96,   // "next" of a list
     MT_STORE_TOKEN = 68,    // "mt_" and 64 hex digits
     MT_STORE_PAGE = 1000,   // most items of one page; 0 asks for 100
@@ -95,8 +96,8 @@ int mt_store_user_list(mt_store *s, mt_page page, mt_user_list *ret, mt_err **er
 // the user of that login name, bound now, else a new one with role user. A name that is bound to
 // another uid is not given away: the new user is LOGIN.UID. [write] only at first use.
 int mt_store_user_by_login(mt_store *s, const char *login, int64_t uid, mt_user *ret, mt_err **err);
-// Keys go with the user; one who owns namespaces or has live runs of capsules or apps is a conflict
-// that lists them, "admin" stays. [write]
+// Keys go with the user; one who owns namespaces or has live runs of capsules, apps or interactions
+// is a conflict that lists them, "admin" stays. [write]
 int mt_store_user_delete(mt_store *s, const char *id, mt_err **err);
 // namespace_id "" takes the default away. [write]
 int mt_store_user_set_default(mt_store *s, const char *user_id, const char *namespace_id,
@@ -716,7 +717,7 @@ enum {
     MT_STORE_APP_VALUES = 16 << 20,  // …and the bytes of their names and values together
     MT_STORE_APP_DETAILS = 64 << 10, // bytes of failure_details; the rest is cut off
     MT_STORE_APP_DEPTH = 16,         // app runs that start one another
-    MT_STORE_APP_CHILDREN = 64,      // live app runs that one app run may have started
+    MT_STORE_APP_CHILDREN = 64,      // live runs of apps and interactions that one has started
 };
 
 typedef struct mt_app_run_new {
@@ -928,7 +929,7 @@ typedef struct mt_interaction_run {
     int64_t max_duration_ms;
     int64_t attempt_count;         // that were begun
     int64_t tokens_in, tokens_out; // of all attempts; -1: no attempt was told
-    char cost[MT_STORE_WORD];      // decimal text, "" where no price is set
+    char cost[MT_STORE_COST];      // decimal text, "" where no price is set
     mt_relation relation;          // to its namespace
 } mt_interaction_run;
 void mt_interaction_run_done(mt_interaction_run *r);
@@ -958,8 +959,9 @@ typedef struct mt_interaction_run_new {
 
 // As mt_store_app_run_create(): 0 made, Running; 1: *ret is that of an earlier start with the key.
 // A parent of either kind that has ended is unauthenticated; capacityExceeded past
-// MT_STORE_APP_CHILDREN live ones of one app run. Below a capsule run it counts for
-// MT_STORE_RUN_CHILDREN. [write]
+// MT_STORE_APP_CHILDREN live ones of one app run, of apps and interactions together. Below a
+// capsule run it counts for MT_STORE_RUN_CHILDREN; how deep that is does not matter, as it starts
+// nothing itself. [write]
 int mt_store_interaction_run_create(mt_store *s, const mt_interaction_run_new *run,
                                     mt_interaction_run *ret, mt_err **err);
 // The same question without a start: 0: *ret is that run, 1: no such key.
@@ -1013,8 +1015,8 @@ void mt_interaction_attempt_list_done(mt_interaction_attempt_list *l);
 // when the run has ended. [write]
 int mt_store_interaction_attempt_begin(mt_store *s, const char *run_id, int64_t *ret_number,
                                        mt_err **err);
-// Of the one under way; texts NULL: "" ("[]"). Adds its tokens and cost (decimal text, NULL: none)
-// to the run's. runEnded when the run has ended. [write]
+// Of the one under way; texts NULL: "" ("[]"), its dates are the store's. Adds its tokens and cost
+// (decimal text, NULL: none) to the run's, exactly. runEnded when the run has ended. [write]
 int mt_store_interaction_attempt_end(mt_store *s, const char *run_id,
                                      const mt_interaction_attempt *attempt, const char *cost,
                                      mt_err **err);
@@ -1029,7 +1031,7 @@ typedef struct mt_interaction_end {
     const char *cancelled_by;    // NULL: ""
     int64_t limit_ms;
 } mt_interaction_end;
-// 0 applied, 1 it had ended. [write]
+// 0 applied, 1 it had ended. An attempt that is under way ends for the same reason. [write]
 int mt_store_interaction_run_end(mt_store *s, const char *id, const mt_interaction_end *end,
                                  mt_err **err);
 // Ended until then, the longest ended first; output_bytes is -1.

@@ -47,20 +47,6 @@ static mt_app_run get(const char *id)
     return r;
 }
 
-// Changes what no function does.
-static int sql_op(tx *t, void *arg, mt_err **err)
-{
-    t->keeps_identities = true;
-    return db_exec(t->db, arg, err);
-}
-
-static void run_sql(const char *sql)
-{
-    _cleanup_err_ mt_err *err = NULL;
-
-    CHECK_OK(store_write(store, sql_op, (void *)(uintptr_t)sql, &err));
-}
-
 // ---- the journal ----
 
 static mt_app_call_record answered(int64_t number, const char *result)
@@ -212,7 +198,7 @@ static void test_limits(void)
     mt_app_call_record c;
 
     start(run);
-    run_sql("UPDATE app_runs SET journal_bytes = (64 << 20) - 20 WHERE date_ended = 0");
+    write_sql(store, "UPDATE app_runs SET journal_bytes = (64 << 20) - 20 WHERE date_ended = 0");
     put(run, answered(1, "123456"));
     put(run, waiting(1, "1234567890123")); // exactly all that there is
     c = answered(2, "");
@@ -222,7 +208,7 @@ static void test_limits(void)
     check_counts(run, 2, MT_STORE_APP_JOURNAL);
     end(run);
     start(run);
-    run_sql("UPDATE app_runs SET call_count = 99999 WHERE date_ended = 0");
+    write_sql(store, "UPDATE app_runs SET call_count = 99999 WHERE date_ended = 0");
     put(run, answered(MT_STORE_APP_CALLS, "1"));
     c = answered(MT_STORE_APP_CALLS + 1, "1");
     CHECK_CODE(mt_store_app_call_put(store, run, &c, &err), CAPACITY_EXCEEDED);
@@ -264,7 +250,7 @@ static void test_cleared(void)
     mt_app_call_list l = {0};
 
     start(run);
-    run_sql(FILL);
+    write_sql(store, FILL);
     CHECK_OK(mt_store_app_call_list(store, run, 1, &l, &err));
     CHECK_INT(l.count, 1700);
     mt_app_call_list_done(&l);
@@ -272,9 +258,9 @@ static void test_cleared(void)
     CHECK_OK(mt_store_app_call_list(store, run, 1, &l, &err));
     CHECK_INT(l.count, 0);
     mt_app_call_list_done(&l);
-    run_sql(FILL);
-    run_sql("UPDATE app_runs SET journal_left = 1 "
-            "WHERE number = (SELECT max(number) FROM app_runs)");
+    write_sql(store, FILL);
+    write_sql(store, "UPDATE app_runs SET journal_left = 1 "
+                     "WHERE number = (SELECT max(number) FROM app_runs)");
     reopen();
     CHECK_OK(mt_store_app_call_list(store, run, 1, &l, &err));
     CHECK_INT(l.count, 0);

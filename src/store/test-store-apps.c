@@ -113,19 +113,6 @@ static void end_all(void)
     mt_run_list_done(&runs);
 }
 
-// Changes what no function does.
-static int sql_op(tx *t, void *arg, mt_err **err)
-{
-    return db_exec(t->db, arg, err);
-}
-
-static void run_sql(const char *sql)
-{
-    _cleanup_err_ mt_err *err = NULL;
-
-    CHECK_OK(store_write(store, sql_op, (void *)(uintptr_t)sql, &err));
-}
-
 // ---- making ----
 
 static void test_create(void)
@@ -287,7 +274,7 @@ static void test_call_keys(void)
     start_with_key(&anna, "plain");
     send_command(capsule, command);
     check_key(&anna, of_ended, true);
-    run_sql("UPDATE idempotency SET date_created = 1");
+    write_sql(store, "UPDATE idempotency SET date_created = 1");
     start_with_key(&anna, "another"); // forgets those of more than a day ago
     check_key(&anna, own, true);
     check_key(&bert, own, false);
@@ -601,29 +588,6 @@ static void on_events(const mt_event *events, size_t count, void *data)
     }
 }
 
-static void check_indexed(const char *id, const char *expected)
-{
-    _cleanup_err_ mt_err *err = NULL;
-    char changes[256] = "";
-    mt_event_list l = {0};
-    int64_t after = 0;
-
-    do {
-        mt_event_list_done(&l);
-        CHECK_OK(mt_store_event_list(store, &anna, after, 1000, &l, &err));
-        for (size_t i = 0; i < l.count; i++) {
-            size_t len = strlen(changes);
-
-            after = l.items[i].number;
-            if (mt_streq(l.items[i].object_id, id) && mt_streq(l.items[i].kind, "appRun"))
-                (void)snprintf(changes + len, sizeof(changes) - len, "%s%s", len ? " " : "",
-                               l.items[i].change);
-        }
-    } while (l.count > 0);
-    mt_event_list_done(&l);
-    CHECK_STR(changes, expected);
-}
-
 static void test_events(void)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -645,7 +609,7 @@ static void test_events(void)
     CHECK_OK(mt_store_app_run_delete(store, id, &err));
     watched = NULL;
     CHECK_STR(seen, "created printed! updated ended deleted");
-    check_indexed(id, "created updated ended deleted");
+    check_indexed(store, "appRun", id, "created updated ended deleted");
 }
 
 // ---- removal ----
@@ -657,13 +621,13 @@ static void test_retention(void)
     mt_kept_list l = {0};
     mt_app_run r = {0};
 
-    run_sql("DELETE FROM app_runs");
+    write_sql(store, "DELETE FROM app_runs");
     start(&anna, "a", old);
     start(&anna, "a", young);
     start(&anna, "a", live);
     end(young);
     end(old);
-    run_sql("UPDATE app_runs SET date_ended = 1000 * number WHERE date_ended <> 0");
+    write_sql(store, "UPDATE app_runs SET date_ended = 1000 * number WHERE date_ended <> 0");
     CHECK_OK(mt_store_kept_app_runs(store, mt_now_us(), 1, &l, &err));
     CHECK_INT(l.count, 1);
     CHECK_STR(l.items[0].id, old);
@@ -678,9 +642,9 @@ static void test_retention(void)
     CHECK_OK(mt_store_app_run_delete(store, live, &err)); // lives: stays
     CHECK_OK(mt_store_app_run_get(store, NULL, live, &r, &err));
     mt_app_run_done(&r);
-    run_sql("WITH n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4500) "
-            "INSERT INTO app_lines SELECT id, i, 0, 'o', x'41' FROM app_runs, n "
-            "WHERE date_ended = 1000 * number AND id = (SELECT min(id) FROM app_runs)");
+    write_sql(store, "WITH n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4500) "
+                     "INSERT INTO app_lines SELECT id, i, 0, 'o', x'41' FROM app_runs, n "
+                     "WHERE date_ended = 1000 * number AND id = (SELECT min(id) FROM app_runs)");
     CHECK_OK(mt_store_app_run_delete(store, old, &err)); // in parts
     CHECK_CODE(mt_store_app_run_get(store, NULL, old, &r, &err), NOT_FOUND);
     CHECK_OK(mt_store_app_run_delete(store, old, &err)); // again is fine

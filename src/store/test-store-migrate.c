@@ -98,11 +98,48 @@ static void test_before_apps(const char *top)
     (void)mt_store_close(s);
 }
 
+// Those of apps, with the runs that hold them, came before the ones of interactions.
+static void test_before_interactions(const char *top)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_free_ char *dir = mt_asprintf("%s/before-interactions", top);
+    mt_app_run r = {0};
+    mt_run run = {0};
+    mt_store *s;
+    mt_user anna;
+    _cleanup_free_ char *sql = mt_asprintf(
+        "INSERT INTO users (id, name, role, date_created) VALUES ('u', 'anna', 'user', 1);"
+        "INSERT INTO namespaces VALUES ('n', 'work', 'u', 1);"
+        "INSERT INTO app_runs (id, namespace_id, app, version, started_by_id, started_by, "
+        "parent_id, parent_app_id, root_id, depth, app_depth, rerun_of, language, date_created, "
+        "deadline, max_duration_ms) "
+        "VALUES ('a', 'n', 'c', 1, 'u', 'anna', '', '', '', 0, 0, '', 1, 1, 1, 1);"
+        "INSERT INTO app_values (run_id, inputs) VALUES ('a', '{}');"
+        "INSERT INTO runs (id, namespace_id, capsule, version, started_by_id, started_by, "
+        "date_created, definition) VALUES ('r', 'n', 'c', 1, 'u', 'anna', 1, '{}');"
+        "INSERT INTO idempotency VALUES ('u', 'app', 'd', NULL, NULL, 'a', NULL, %lld), "
+        "('u', 'held', 'd', 'r', NULL, NULL, 'a', 1), ('u', 'old', 'd', 'r', NULL, NULL, NULL, 1);",
+        (long long)mt_now_us());
+
+    make_old(dir, 7, sql);
+    s = open_or_die(dir);
+    CHECK_OK(mt_store_user_by_name(s, "anna", &anna, &err));
+    CHECK_OK(mt_store_app_run_by_idempotency(s, &anna, "app", "d", &r, &err));
+    CHECK_STR(r.id, "a");
+    mt_app_run_done(&r);
+    CHECK_OK(mt_store_run_by_idempotency(s, &anna, "held", "d", &run, &err));
+    CHECK_STR(run.id, "r");
+    mt_run_done(&run);
+    CHECK_IS(mt_store_run_by_idempotency(s, &anna, "old", "d", &run, &err), 1);
+    (void)mt_store_close(s);
+}
+
 int main(void)
 {
     _cleanup_free_ char *top = temp_folder();
 
     test_before_apps(top);
+    test_before_interactions(top);
     remove_tree(top);
     return TAP_DONE();
 }

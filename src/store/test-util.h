@@ -68,3 +68,41 @@ static inline void check_result_(int r, int expect, mt_err **err, const char *fi
 }
 #define CHECK_IS(call, expect) check_result_((call), (expect), &err, __FILE__, __LINE__, #call)
 #define CHECK_OK(call)         CHECK_IS(call, 0)
+
+// Changes what no function does.
+static int sql_op_(tx *t, void *arg, mt_err **err)
+{
+    return db_exec(t->db, arg, err);
+}
+
+static inline void write_sql(mt_store *s, const char *sql)
+{
+    _cleanup_err_ mt_err *err = NULL;
+
+    CHECK_OK(store_write(s, sql_op_, (void *)(uintptr_t)sql, &err));
+}
+
+// "created updated …": what the list of events has of one object, in order.
+static inline void check_indexed(mt_store *s, const char *kind, const char *id,
+                                 const char *expected)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    char changes[256] = "";
+    mt_event_list l = {0};
+    int64_t after = 0;
+
+    do {
+        mt_event_list_done(&l);
+        CHECK_OK(mt_store_event_list(s, NULL, after, 1000, &l, &err));
+        for (size_t i = 0; i < l.count; i++) {
+            size_t len = strlen(changes);
+
+            after = l.items[i].number;
+            if (mt_streq(l.items[i].object_id, id) && mt_streq(l.items[i].kind, kind))
+                (void)snprintf(changes + len, sizeof(changes) - len, "%s%s", len ? " " : "",
+                               l.items[i].change);
+        }
+    } while (l.count > 0);
+    mt_event_list_done(&l);
+    CHECK_STR(changes, expected);
+}

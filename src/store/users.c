@@ -301,6 +301,8 @@ static int delete_op(tx *t, void *arg, mt_err **err)
     if (refuse_while(t, DB_USER_NAMESPACES, id, "owns namespaces", u.name, err) < 0 ||
         refuse_while(t, DB_USER_RUNS, id, "has live runs", u.name, err) < 0 ||
         refuse_while(t, DB_USER_APP_RUNS, id, "has live app runs", u.name, err) < 0 ||
+        refuse_while(t, DB_USER_INTERACTION_RUNS, id, "has live interaction runs", u.name, err) <
+            0 ||
         db_run(t->db, USER_DELETE, err, T(id)) < 0)
         return -1;
     return event_add(t, "user", u.id, "", "deleted", err);
