@@ -14,10 +14,11 @@
 #include "store/store.h"
 #include "json/json.h"
 
-typedef struct mt_apps mt_apps;     // core/apps.h
-typedef struct mt_runs mt_runs;     // core/runs.h
-typedef struct mt_shells mt_shells; // server/shells.h
-typedef struct mt_http_x mt_http_x; // http/server.h
+typedef struct mt_apps mt_apps;                 // core/apps.h
+typedef struct mt_interactions mt_interactions; // core/interactions.h
+typedef struct mt_runs mt_runs;                 // core/runs.h
+typedef struct mt_shells mt_shells;             // server/shells.h
+typedef struct mt_http_x mt_http_x;             // http/server.h
 typedef struct mt_server mt_server;
 
 // The server's parts, made once at start, read-only for handlers.
@@ -25,6 +26,7 @@ typedef struct mt_api {
     mt_store *store;
     mt_runs *runs;
     mt_apps *apps;
+    mt_interactions *interactions;
     int vfs_dirfd;        // STATE/vfs
     int runs_dirfd;       // STATE/runs: journals, read only
     uint32_t service_uid; // S: owner of what the server writes into a VFS
@@ -189,7 +191,7 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_apps[], mt_routes_system[];
+    mt_routes_apps[], mt_routes_interactions[], mt_routes_system[];
 
 void mt_word_write(mt_jw *w, const char *name, const char *word); // null where it is ""
 // The members of a run of whatever kind that tell who started it: startedBy, parentRunId,
