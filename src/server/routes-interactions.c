@@ -3,6 +3,9 @@
 #include "core/interactions.h"
 #include "server/api.h"
 
+// Of a start: the task that is made of them has 1 MiB at most, and JSON may write a byte as six.
+enum { INPUTS_MAX = 8 << 20 };
+
 // ---- a run as JSON ----
 
 // What it was given and what it gave: not in lists. The answer is told as a text, whatever its
@@ -296,7 +299,7 @@ const mt_route mt_routes_interactions[] = {
      .pattern = "/v1/namespaces/{ns}/interactions/{interaction}/runs",
      .handler = start_run,
      .flags = MT_ROUTE_WAIT | MT_ROUTE_MAKES,
-     .max_body = MT_BODY_LARGE},
+     .max_body = INPUTS_MAX},
     {.method = "GET",
      .pattern = "/v1/interaction-runs",
      .handler = list_runs,
