@@ -386,13 +386,11 @@ bool api_is_ending(const char *word)
     return len >= 6 && len < MT_ID_LEN && strspn(word, "0123456789abcdef-") == len;
 }
 
-typedef struct run_kind {
-    const char *path, *what, *list; // list: the command that shows them
-} run_kind;
-static const run_kind CAPSULE_RUNS = {"/v1/capsule-runs", "run", "capsule-run-list"};
-static const run_kind APP_RUNS = {"/v1/app-runs", "app run", "app-runs"};
+const cli_runs cli_capsule_runs = {"/v1/capsule-runs", "capsule", "run", "terminate",
+                                   "capsule-run-list"};
+const cli_runs cli_app_runs = {"/v1/app-runs", "app", "app run", "cancel", "app-runs"};
 
-static int last_run(cli *c, const run_kind *kind, char **ret, mt_err **err)
+static int last_run(cli *c, const cli_runs *kind, char **ret, mt_err **err)
 {
     _cleanup_free_ char *url = xprintf("%s?mine=true&limit=1", kind->path);
     _cleanup_json_ mt_json *answer = NULL;
@@ -408,7 +406,7 @@ static int last_run(cli *c, const run_kind *kind, char **ret, mt_err **err)
 }
 
 // word: of letters that need no escape.
-static int run_by_ending(cli *c, const run_kind *kind, const char *word, char **ret, mt_err **err)
+static int run_by_ending(cli *c, const cli_runs *kind, const char *word, char **ret, mt_err **err)
 {
     _cleanup_free_ char *url = xprintf("%s?idEnding=%s&limit=2", kind->path, word);
     _cleanup_json_ mt_json *answer = NULL;
@@ -428,7 +426,7 @@ static int run_by_ending(cli *c, const run_kind *kind, const char *word, char **
     return 0;
 }
 
-static int run_id(cli *c, const run_kind *kind, const char *word, char **ret, mt_err **err)
+int api_id_of_run(cli *c, const cli_runs *kind, const char *word, char **ret, mt_err **err)
 {
     if (mt_streq(word, "@last"))
         return last_run(c, kind, ret, err);
@@ -443,12 +441,14 @@ static int run_id(cli *c, const run_kind *kind, const char *word, char **ret, mt
         word);
 }
 
-int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
+char *api_run_path(const cli_runs *kind, const char *id)
 {
-    return run_id(c, &CAPSULE_RUNS, word, ret, err);
+    _cleanup_free_ char *escaped = api_path("%s", id);
+
+    return xprintf("%s/%s", kind->path, escaped);
 }
 
-int api_app_run_id(cli *c, const char *word, char **ret, mt_err **err)
+int api_run_id(cli *c, const char *word, char **ret, mt_err **err)
 {
-    return run_id(c, &APP_RUNS, word, ret, err);
+    return api_id_of_run(c, &cli_capsule_runs, word, ret, err);
 }

@@ -21,7 +21,7 @@ static void slow_down(int64_t asked_ns)
 
 int app_lines_next(app_lines *l, int64_t seconds, mt_json **ret, mt_err **err)
 {
-    _cleanup_free_ char *path = api_path("/v1/app-runs/%s", l->id);
+    _cleanup_free_ char *path = api_run_path(&cli_app_runs, l->id);
     _cleanup_free_ char *url = xprintf("%s/%s?after=%lld&wait=%lld", path, l->what,
                                        (long long)l->after, (long long)seconds);
     _cleanup_json_ mt_json *v = NULL;
@@ -46,6 +46,7 @@ int app_lines_next(app_lines *l, int64_t seconds, mt_json **ret, mt_err **err)
 typedef struct waiting {
     cli *c;
     const char *id;
+    run_wait w;
     bool shows; // the console
     app_lines lines;
     int64_t shown; // lines
@@ -60,14 +61,6 @@ static int64_t seconds_to_wait(const waiting *k)
     int64_t left = (k->end_ns - mt_boottime_ns() + 999999999) / 1000000000;
 
     return MT_MAX(MT_MIN(longest, left), (int64_t)0);
-}
-
-// Not where it would stand behind what the program printed last.
-static void show_status(const waiting *k, const char *what)
-{
-    if (!k->mid_line)
-        cli_status_line(k->c, "%s, %lld s", what,
-                        (long long)((mt_boottime_ns() - k->begun_ns) / 1000000000));
 }
 
 static void add_text(mt_buf *b, const mt_json *v)
@@ -101,35 +94,43 @@ static int next_lines(waiting *k, mt_err **err)
         show_lines(k, items, err) < 0)
         return -1;
     k->ended = k->lines.ended;
-    show_status(k, "Running");
+    // Not where it would stand behind what the program printed last.
+    if (!k->mid_line)
+        cli_status_line(k->c, "Running, %lld s",
+                        (long long)((mt_boottime_ns() - k->begun_ns) / 1000000000));
     return 0;
 }
 
-static int look_at_run(waiting *k, mt_err **err)
+static int show_to_end(waiting *k, mt_err **err)
 {
-    _cleanup_free_ char *path = api_path("/v1/app-runs/%s", k->id), *what = NULL;
-    _cleanup_free_ char *url = xprintf("%s?wait=%lld", path, (long long)seconds_to_wait(k));
-    int64_t asked = mt_boottime_ns();
-    _cleanup_json_ mt_json *run = NULL;
-    const char *reason;
+    int r;
 
-    if (cli_interrupted)
-        return mt_fail(err, MT_E_UNREACHABLE, "interrupted");
-    if (api_get_patiently(k->c, url, true, &run, err) < 0)
-        return -1;
-    k->ended = run_has_ended(run);
-    if (k->ended)
-        return 0;
-    reason = cli_text(run, "waitingFor");
-    what = xprintf("%s%s%s", cli_text(run, "status"), reason[0] ? ", waits for " : "", reason);
-    show_status(k, what);
-    slow_down(asked);
-    return 0;
+    do
+        r = next_lines(k, err);
+    while (r == 0 && !k->ended && mt_boottime_ns() < k->end_ns);
+    cli_status_line(k->c, "%s", "");
+    return r;
+}
+
+static char *says(cli *c, const mt_json *run, void *data)
+{
+    const char *reason = cli_text(run, "waitingFor");
+
+    (void)c;
+    (void)data;
+    return xprintf("%s%s%s", cli_text(run, "status"), reason[0] ? ", waits for " : "", reason);
+}
+
+static int wait_unseen(const waiting *k, mt_err **err)
+{
+    _cleanup_json_ mt_json *run = NULL;
+
+    return run_wait_for(k->c, &k->w, &run, err);
 }
 
 static int get_record(const waiting *k, mt_json **ret, mt_err **err)
 {
-    _cleanup_free_ char *path = api_path("/v1/app-runs/%s", k->id);
+    _cleanup_free_ char *path = api_run_path(&cli_app_runs, k->id);
     _cleanup_free_ char *url = xprintf("%s%s", path, k->c->json ? "?console=true" : "");
 
     return api_get_patiently(k->c, url, true, ret, err);
@@ -146,13 +147,7 @@ static void say_lost(const waiting *k, const mt_json *run)
 // 0 with the run as it ended, 1 when the time is over (*ret is the run), -1.
 static int wait_for_end(waiting *k, mt_json **ret, mt_err **err)
 {
-    int r;
-
-    do
-        r = k->shows ? next_lines(k, err) : look_at_run(k, err);
-    while (r == 0 && !k->ended && mt_boottime_ns() < k->end_ns);
-    cli_status_line(k->c, "%s", "");
-    if (r < 0 || get_record(k, ret, err) < 0)
+    if ((k->shows ? show_to_end(k, err) : wait_unseen(k, err)) < 0 || get_record(k, ret, err) < 0)
         return -1;
     say_lost(k, *ret);
     return run_has_ended(*ret) ? 0 : 1;
@@ -183,12 +178,9 @@ static int print_value(const waiting *k, const mt_json *value, mt_err **err)
 static void print_failure(const cli *c, const mt_json *run)
 {
     const mt_json *stack = mt_json_get(run, "failureStack");
-    const char *details = cli_text(run, "failureDetails"), *place = cli_text(run, "failurePlace");
+    const char *place = cli_text(run, "failurePlace");
 
-    (void)fflush(stdout);
-    (void)fputs(cli_on(c->err_colour, CLI_RED), stderr);
-    cli_print_clean(stderr, details, strlen(details));
-    (void)fprintf(stderr, "%s\n", cli_off(c->err_colour));
+    run_print_details(c, run);
     for (size_t i = 0; i < mt_json_count(stack); i++) {
         const mt_json *at = mt_json_at(stack, i);
         _cleanup_free_ char *line =
@@ -220,6 +212,11 @@ int app_show_to_end(cli *c, const char *id, int64_t timeout_ms, mt_err **err)
     int64_t now = mt_boottime_ns();
     waiting k = {.c = c,
                  .id = id,
+                 .w = {.kind = &cli_app_runs,
+                       .id = id,
+                       .timeout_ms = timeout_ms,
+                       .from_start = true,
+                       .says = says},
                  .shows = !c->json && !c->quiet,
                  .lines = {.c = c, .id = id, .what = "console"},
                  .begun_ns = now,
@@ -238,7 +235,5 @@ int app_show_to_end(cli *c, const char *id, int64_t timeout_ms, mt_err **err)
         return -1;
     if (r == 0)
         return report_end(&k, run, err);
-    cli_warn(c, "app run %s is still %s after %.10g s", id, cli_text(run, "status"),
-             (double)timeout_ms / 1000);
-    return CLI_TIME_OUT;
+    return run_still_there(c, &k.w, run);
 }

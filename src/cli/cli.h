@@ -179,10 +179,19 @@ bool api_error_passes(const mt_err *err);
 // Waits before the next try: n counts from 0. False when interrupted.
 bool cli_back_off(int n);
 bool cli_sleep_ms(int64_t ms);
-// A run's id, of a capsule or an app, from what the user wrote: a whole one, the ending of one,
-// "@last".
-int api_run_id(cli *c, const char *word, char **ret, mt_err **err);
-int api_app_run_id(cli *c, const char *word, char **ret, mt_err **err);
+// Runs of one kind, as the API and people call them.
+typedef struct cli_runs {
+    const char *path; // "/v1/app-runs"
+    const char *of;   // what runs, "app": the member that names it, too
+    const char *what; // "app run"
+    const char *stop; // the end of the address that stops one: "cancel"
+    const char *list; // the command that shows them
+} cli_runs;
+extern const cli_runs cli_capsule_runs, cli_app_runs;
+// A run's id from what the user wrote: a whole one, the ending of one, "@last".
+int api_id_of_run(cli *c, const cli_runs *kind, const char *word, char **ret, mt_err **err);
+int api_run_id(cli *c, const char *word, char **ret, mt_err **err); // of a capsule
+char *api_run_path(const cli_runs *kind, const char *id);
 // Whether the word can only be the ending of an id.
 bool api_is_ending(const char *word);
 

@@ -2,8 +2,8 @@
 // Runs of apps: list, wait, what they print, stop, run again.
 #include "cli/app-wait.h"
 #include "cli/run-list.h"
+#include "cli/run-wait.h"
 
-#include "base/clock.h"
 #include "base/id.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ enum { FOLLOW_S = 30 };
 
 static int run_list(cli *c, mt_err **err)
 {
-    return run_list_print(c, "/v1/app-runs", "app", err);
+    return run_list_print(c, &cli_app_runs, err);
 }
 
 // --- show ---
@@ -55,9 +55,9 @@ static int run_get(cli *c, mt_err **err)
     _cleanup_buf_ mt_buf value = MT_BUF_INIT(SIZE_MAX / 2);
     _cleanup_json_ mt_json *run = NULL;
 
-    if (api_app_run_id(c, cli_arg(c, 0), &id, err) < 0)
+    if (api_id_of_run(c, &cli_app_runs, cli_arg(c, 0), &id, err) < 0)
         return -1;
-    path = api_path("/v1/app-runs/%s", id);
+    path = api_run_path(&cli_app_runs, id);
     url = xprintf("%s%s", path, c->json ? "?console=true" : "");
     if (api_get(c, url, &run, err) < 0)
         return -1;
@@ -77,13 +77,11 @@ static int run_get(cli *c, mt_err **err)
 
 static int run_await(cli *c, mt_err **err)
 {
-    const char *timeout = cli_opt(c, "timeout");
-    _cleanup_free_ char *id = NULL,
-                        *duration = timeout ? cli_duration(c, "timeout", timeout, err) : NULL;
-    int64_t ms = 0;
+    _cleanup_free_ char *id = NULL;
+    int64_t ms;
 
-    if ((timeout && (!duration || !mt_duration_parse(mt_str_of(duration), &ms))) ||
-        api_app_run_id(c, cli_arg(c, 0), &id, err) < 0)
+    if (run_timeout(c, &ms, err) < 0 ||
+        api_id_of_run(c, &cli_app_runs, cli_arg(c, 0), &id, err) < 0)
         return -1;
     return app_show_to_end(c, id, ms, err);
 }
@@ -159,7 +157,7 @@ static int run_logs(cli *c, mt_err **err)
     bool follow = cli_flag(c, "follow");
     _cleanup_free_ char *id = NULL;
 
-    if (api_app_run_id(c, cli_arg(c, 0), &id, err) < 0)
+    if (api_id_of_run(c, &cli_app_runs, cli_arg(c, 0), &id, err) < 0)
         return -1;
     if (show_lines(c, id, follow, err) == 0)
         return 0;
@@ -174,22 +172,7 @@ static int run_logs(cli *c, mt_err **err)
 
 static int run_cancel(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *all = mt_json_new_array();
-
-    for (int i = 0; i < c->arg_count; i++) {
-        _cleanup_free_ char *id = NULL, *path = NULL;
-        mt_json *run = NULL;
-
-        if (api_app_run_id(c, cli_arg(c, i), &id, err) < 0)
-            return -1;
-        path = api_path("/v1/app-runs/%s/cancel?wait=10", id); // it is a matter of moments
-        if (api_post_patiently(c, path, NULL, NULL, &run, err) < 0)
-            return -1;
-        cli_note(c, "app run %s: %s%s%s", id, cli_text(run, "status"),
-                 cli_text(run, "endReason")[0] ? ", " : "", cli_text(run, "endReason"));
-        (void)mt_json_append(all, run);
-    }
-    return c->json ? cli_print_json(c->arg_count == 1 ? mt_json_at(all, 0) : all, err) : 0;
+    return run_stop_each(c, &cli_app_runs, err);
 }
 
 // --- run again ---
@@ -200,7 +183,7 @@ static int run_rerun(cli *c, mt_err **err)
     _cleanup_json_ mt_json *run = NULL;
     char key[MT_ID_TEXT];
 
-    if (api_app_run_id(c, cli_arg(c, 0), &id, err) < 0)
+    if (api_id_of_run(c, &cli_app_runs, cli_arg(c, 0), &id, err) < 0)
         return -1;
     path = api_path("/v1/app-runs/%s/rerun", id);
     mt_id_new(key);

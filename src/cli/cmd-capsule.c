@@ -80,7 +80,7 @@ static int start(cli *c, const char *url, const mt_json *body, mt_json **ret, mt
 static int wait_for_end(cli *c, const char *id, mt_err **err)
 {
     _cleanup_json_ mt_json *run = NULL;
-    run_wait w = {.id = id};
+    run_wait w = {.kind = &cli_capsule_runs, .id = id};
 
     if (run_wait_for(c, &w, &run, err) < 0) {
         cli_note(c,

@@ -10,7 +10,7 @@
 
 static int run_list(cli *c, mt_err **err)
 {
-    return run_list_print(c, "/v1/capsule-runs", "capsule", err);
+    return run_list_print(c, &cli_capsule_runs, err);
 }
 
 // --- show ---
@@ -135,30 +135,22 @@ static int run_get(cli *c, mt_err **err)
 
 static int run_await(cli *c, mt_err **err)
 {
-    const char *until = cli_opt(c, "until"), *timeout = cli_opt(c, "timeout");
-    _cleanup_free_ char *id = NULL, *duration = NULL;
+    _cleanup_free_ char *id = NULL;
     _cleanup_json_ mt_json *run = NULL;
-    run_wait w = {.from_start = true};
+    run_wait w = {.kind = &cli_capsule_runs, .from_start = true};
     int r;
 
-    if (timeout) {
-        duration = cli_duration(c, "timeout", timeout, err);
-        if (!duration || !mt_duration_parse(mt_str_of(duration), &w.timeout_ms))
-            return -1;
-    }
-    if (api_run_id(c, cli_arg(c, 0), &id, err) < 0)
+    if (run_timeout(c, &w.timeout_ms, err) < 0 || api_run_id(c, cli_arg(c, 0), &id, err) < 0)
         return -1;
     w.id = id;
-    w.ready = mt_streq(until, "ready");
+    w.ready = mt_streq(cli_opt(c, "until"), "ready");
     r = run_wait_for(c, &w, &run, err);
     if (r < 0)
         return -1;
     if (c->json && cli_print_json(run, err) < 0)
         return -1;
-    if (r > 0) {
-        cli_warn(c, "run %s is still %s after %s", id, cli_text(run, "status"), duration);
-        return CLI_TIME_OUT;
-    }
+    if (r > 0)
+        return run_still_there(c, &w, run);
     if (!c->json)
         (void)printf("%s\n", cli_text(run, "status"));
     return run_has_ended(run) ? run_report_end(c, run) : 0;
@@ -168,22 +160,7 @@ static int run_await(cli *c, mt_err **err)
 
 static int run_terminate(cli *c, mt_err **err)
 {
-    _cleanup_json_ mt_json *all = mt_json_new_array();
-
-    for (int i = 0; i < c->arg_count; i++) {
-        _cleanup_free_ char *id = NULL, *path = NULL;
-        mt_json *run = NULL;
-
-        if (api_run_id(c, cli_arg(c, i), &id, err) < 0)
-            return -1;
-        path = api_path("/v1/capsule-runs/%s/terminate?wait=10", id); // it is a matter of moments
-        if (api_post_patiently(c, path, NULL, NULL, &run, err) < 0)
-            return -1;
-        cli_note(c, "run %s: %s%s%s", id, cli_text(run, "status"),
-                 cli_text(run, "endReason")[0] ? ", " : "", cli_text(run, "endReason"));
-        (void)mt_json_append(all, run);
-    }
-    return c->json ? cli_print_json(c->arg_count == 1 ? mt_json_at(all, 0) : all, err) : 0;
+    return run_stop_each(c, &cli_capsule_runs, err);
 }
 
 // --- a longer life ---

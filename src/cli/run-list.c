@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run-list.h"
 
+#include <ctype.h>
+
 static void add_query(mt_buf *b, const char *name, const char *value)
 {
     _cleanup_free_ char *escaped = NULL;
@@ -13,9 +15,12 @@ static void add_query(mt_buf *b, const char *name, const char *value)
 
 static void print_runs(const cli *c, const mt_json *items, const char *of)
 {
-    cli_table *t = CLI_TABLE("ID", mt_streq(of, "app") ? "APP" : "CAPSULE", "STATUS", "REASON",
-                             "STARTED", "ENDED");
+    _cleanup_free_ char *header = xstrdup(of);
+    cli_table *t;
 
+    for (char *at = header; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+    t = CLI_TABLE("ID", header, "STATUS", "REASON", "STARTED", "ENDED");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
         _cleanup_free_ char *name =
@@ -28,7 +33,7 @@ static void print_runs(const cli *c, const mt_json *items, const char *of)
     cli_table_print(c, t);
 }
 
-int run_list_print(cli *c, const char *path, const char *of, mt_err **err)
+int run_list_print(cli *c, const cli_runs *kind, mt_err **err)
 {
     _cleanup_json_ mt_json *items = NULL;
     _cleanup_buf_ mt_buf url = MT_BUF_INIT(1 << 16);
@@ -39,15 +44,15 @@ int run_list_print(cli *c, const char *path, const char *of, mt_err **err)
         return cli_usage(c, err, "--limit is a number from 1, not '%.40s'", limit);
     if (!cli_flag(c, "all") && cli_namespace(c, &ns, err) < 0)
         return -1;
-    (void)mt_buf_adds(&url, path);
+    (void)mt_buf_adds(&url, kind->path);
     add_query(&url, "namespace", ns);
-    add_query(&url, of, cli_opt(c, of));
+    add_query(&url, kind->of, cli_opt(c, kind->of));
     add_query(&url, "status", cli_opt(c, "status"));
     add_query(&url, "mine", cli_flag(c, "mine") ? "true" : NULL);
     if (api_list_most(c, mt_buf_str(&url), count, &items, err) < 0)
         return -1;
     if (c->json)
         return cli_print_json(items, err);
-    print_runs(c, items, of);
+    print_runs(c, items, kind->of);
     return 0;
 }

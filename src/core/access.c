@@ -66,6 +66,14 @@ mt_object mt_object_app_run(const mt_app_run *run)
                        .name = run->id};
 }
 
+mt_object mt_object_interaction_run(const mt_interaction_run *run)
+{
+    return (mt_object){.kind = MT_OBJECT_INTERACTION_RUN,
+                       .relation = run->relation,
+                       .person_id = run->started_by_id,
+                       .name = run->id};
+}
+
 mt_object mt_object_key(const mt_key *key)
 {
     return (mt_object){.kind = MT_OBJECT_KEY, .person_id = key->user_id, .name = key->id};
@@ -98,6 +106,7 @@ static unsigned may_as_member(mt_object_kind kind)
         return IN_NAMESPACE | MAY(MT_MAY_START);
     case MT_OBJECT_RUN:
     case MT_OBJECT_APP_RUN:
+    case MT_OBJECT_INTERACTION_RUN:
         return SEE | MAY(MT_MAY_TERMINATE);
     default:
         return 0;
@@ -164,6 +173,11 @@ int access_no_app_run(const char *id, mt_err **err)
     return mt_fail(err, MT_E_NOT_FOUND, "no app run '%.80s'", id ? id : "");
 }
 
+int access_no_interaction_run(const char *id, mt_err **err)
+{
+    return mt_fail(err, MT_E_NOT_FOUND, "no interaction run '%.80s'", id ? id : "");
+}
+
 int access_no_vfs(const char *name, const char *ns, mt_err **err)
 {
     if (!ns)
@@ -183,6 +197,8 @@ static int unseen(const mt_object *o, mt_err **err)
         return access_no_run(name, err);
     case MT_OBJECT_APP_RUN:
         return access_no_app_run(name, err);
+    case MT_OBJECT_INTERACTION_RUN:
+        return access_no_interaction_run(name, err);
     case MT_OBJECT_KEY:
         return mt_fail(err, MT_E_NOT_FOUND, "no key '%.80s'", name);
     case MT_OBJECT_USER:
@@ -288,6 +304,25 @@ int access_app_run(mt_store *store, const mt_user *user, mt_verb verb, const cha
         return -1;
     *ret = run;
     run = (mt_app_run){0};
+    return 0;
+}
+
+int access_interaction_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
+                           mt_interaction_run *ret, mt_err **err)
+{
+    _cleanup_(mt_interaction_run_done) mt_interaction_run run = {0};
+    mt_object object;
+
+    if (!mt_is_id(mt_str_of(id)))
+        return mt_fail_field(err, MT_E_BAD_REQUEST, "id", "'%.80s' is no id of an interaction run",
+                             id);
+    if (mt_store_interaction_run_look(store, user, id, &run, err) < 0)
+        return -1;
+    object = mt_object_interaction_run(&run);
+    if (access_check(user, verb, &object, err) < 0)
+        return -1;
+    *ret = run;
+    run = (mt_interaction_run){0};
     return 0;
 }
 

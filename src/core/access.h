@@ -8,7 +8,8 @@
 //   resource                     delete start           delete start
 //   run               –          see terminate          see terminate               all
 //                                (starter: command)     (starter: command)
-//   run of an app     –          see terminate          see terminate               all
+//   run of an app,    –          see terminate          see terminate               all
+//   of an interaction
 //   key               his own: see create delete                                    all
 //   user              himself: see                                                  all
 //
@@ -23,7 +24,7 @@ typedef enum mt_verb {
     MT_MAY_CREATE,
     MT_MAY_CHANGE,
     MT_MAY_DELETE,
-    MT_MAY_START,     // a capsule or app
+    MT_MAY_START,     // a capsule, app or interaction
     MT_MAY_COMMAND,   // send commands to a run
     MT_MAY_TERMINATE, // a run
     MT_MAY_ADMIN,     // users, other people's keys, providers of models, the host's state
@@ -38,6 +39,7 @@ typedef enum mt_object_kind {
     MT_OBJECT_RESOURCE,
     MT_OBJECT_RUN,
     MT_OBJECT_APP_RUN,
+    MT_OBJECT_INTERACTION_RUN,
     MT_OBJECT_KEY,
     MT_OBJECT_USER,
 } mt_object_kind;
@@ -45,7 +47,7 @@ typedef enum mt_object_kind {
 typedef struct mt_object {
     mt_object_kind kind;
     mt_relation relation;  // of the asking user to the namespace (as the store filled it in)
-    const char *person_id; // run of either kind: who started it; key: whose it is; user: who it is
+    const char *person_id; // run of whatever kind: who started it; key: whose it is; user: who it is
     const char *name;      // for sentences ("no namespace 'x'"), NULL: none
     const char *in;        // the namespace's name, for sentences
 } mt_object;
@@ -59,8 +61,9 @@ mt_object mt_object_vfs_in(const mt_namespace *ns);                     // one t
 mt_object mt_object_secret(const mt_secret *secret);
 mt_object mt_object_secret_in(const mt_namespace *ns); // one to be made
 mt_object mt_object_run(const mt_run *run);
-mt_object mt_object_run_in(const mt_namespace *ns); // one to be started, of an app, too: verb START
+mt_object mt_object_run_in(const mt_namespace *ns); // one to be started, of any kind: verb START
 mt_object mt_object_app_run(const mt_app_run *run);
+mt_object mt_object_interaction_run(const mt_interaction_run *run);
 mt_object mt_object_key(const mt_key *key);
 mt_object mt_object_user(const mt_user *user);
 
@@ -72,6 +75,7 @@ int access_check(const mt_user *user, mt_verb verb, const mt_object *object, mt_
 int access_no_namespace(const char *name, mt_err **err);
 int access_no_run(const char *id, mt_err **err);
 int access_no_app_run(const char *id, mt_err **err);
+int access_no_interaction_run(const char *id, mt_err **err);
 int access_no_vfs(const char *name, const char *ns, mt_err **err); // ns NULL: by id
 
 // What nearly every handler begins with: the namespace by name, seen by the user or notFound.
@@ -82,6 +86,9 @@ int access_run(mt_store *store, const mt_user *user, mt_verb verb, const char *i
 // As mt_store_app_run_look() has it.
 int access_app_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
                    mt_app_run *ret, mt_err **err);
+// As mt_store_interaction_run_look() has it.
+int access_interaction_run(mt_store *store, const mt_user *user, mt_verb verb, const char *id,
+                           mt_interaction_run *ret, mt_err **err);
 int access_vfs(mt_store *store, const mt_user *user, mt_verb verb, const char *ns_name,
                const char *name, mt_vfs_record *ret, mt_err **err);
 int access_vfs_by_id(mt_store *store, const mt_user *user, mt_verb verb, const char *id,

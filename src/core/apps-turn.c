@@ -90,6 +90,9 @@ static int stop_children(app_live *l, mt_err **err)
     for (size_t i = 0; i < children.capsule_run_count; i++)
         if (o->stop_capsule_run(children.capsule_runs[i], l->id, o->data, err) < 0)
             return -1;
+    for (size_t i = 0; i < children.interaction_run_count; i++)
+        if (o->stop_interaction_run(children.interaction_runs[i], l->id, o->data, err) < 0)
+            return -1;
     (void)snprintf(by, sizeof(by), MT_BY_APP_RUN "%s", l->id);
     for (size_t i = 0; i < children.app_run_count; i++)
         if (app_cancel(l->apps, children.app_runs[i], by, true, err) < 0)

@@ -54,9 +54,10 @@ typedef struct mt_apps_options {
     int (*may_start)(void *data, mt_err **err);
     // Makes a call; on a worker, may block for a short while.
     mt_app_outcome (*perform)(mt_app_call *call, void *data);
-    // Stops a capsule run that an app run leaves behind (parentEnded). 0 when it is asked for, or
-    // not needed any more.
+    // Stop a run that an app run leaves behind (parentEnded). 0 when it is asked for, or not needed
+    // any more.
     int (*stop_capsule_run)(const char *id, const char *app_run_id, void *data, mt_err **err);
+    int (*stop_interaction_run)(const char *id, const char *app_run_id, void *data, mt_err **err);
     void *data;
 } mt_apps_options;
 

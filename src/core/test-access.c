@@ -25,6 +25,7 @@ static const struct {
     {MT_OBJECT_RESOURCE, {"", "scxdS", "scxdS", "scxdS", "", "", "scxdSCTA"}},
     {MT_OBJECT_RUN, {"", "sT", "sT", "sCT", "", "", "scxdSCTA"}},
     {MT_OBJECT_APP_RUN, {"", "sT", "sT", "sT", "", "", "scxdSCTA"}},
+    {MT_OBJECT_INTERACTION_RUN, {"", "sT", "sT", "sT", "", "", "scxdSCTA"}},
     {MT_OBJECT_KEY, {"", "", "", "scd", "scd", "scd", "scxdSCTA"}},
     {MT_OBJECT_USER, {"", "", "", "s", "s", "s", "scxdSCTA"}},
 };
@@ -77,6 +78,7 @@ static void test_sentences(void)
     mt_namespace ns = {.name = "work"};
     mt_run run = {.id = "r1", .started_by_id = "you"};
     mt_app_run app_run = {.id = "a1", .started_by_id = "you"};
+    mt_interaction_run asked = {.id = "i1", .started_by_id = "you"};
 
     check_code(NULL, MT_MAY_SEE, mt_object_namespace(&ns), MT_E_UNAUTHENTICATED, "sign in first");
     check_code(&nobody, MT_MAY_SEE, mt_object_key(&(mt_key){.id = "k"}), MT_E_UNAUTHENTICATED,
@@ -86,6 +88,8 @@ static void test_sentences(void)
     check_code(&u, MT_MAY_START, mt_object_run_in(&ns), MT_E_NOT_FOUND, "no namespace 'work'");
     check_code(&u, MT_MAY_TERMINATE, mt_object_run(&run), MT_E_NOT_FOUND, "no capsule run 'r1'");
     check_code(&u, MT_MAY_SEE, mt_object_app_run(&app_run), MT_E_NOT_FOUND, "no app run 'a1'");
+    check_code(&u, MT_MAY_SEE, mt_object_interaction_run(&asked), MT_E_NOT_FOUND,
+               "no interaction run 'i1'");
     check_code(&u, MT_MAY_DELETE, mt_object_key(&(mt_key){.id = "k", .user_id = "you"}),
                MT_E_NOT_FOUND, "no key 'k'");
     ns.relation = run.relation = MT_RELATION_MEMBER;
@@ -97,6 +101,8 @@ static void test_sentences(void)
     check_code(&u, MT_MAY_TERMINATE, mt_object_run(&run), MT_E_NONE, "");
     app_run.relation = MT_RELATION_MEMBER;
     check_code(&u, MT_MAY_TERMINATE, mt_object_app_run(&app_run), MT_E_NONE, "");
+    asked.relation = MT_RELATION_MEMBER;
+    check_code(&u, MT_MAY_TERMINATE, mt_object_interaction_run(&asked), MT_E_NONE, "");
     check_code(&u, MT_MAY_ADMIN, mt_object_server(), MT_E_FORBIDDEN,
                "user 'name-of-me' may not do this: it needs an administrator");
     // A run whose starter is gone is nobody's own, not even that of a user without an id.
@@ -216,6 +222,50 @@ static void test_app_runs(mt_store *s)
     mt_app_run_done(&run);
 }
 
+static void test_interaction_runs(mt_store *s)
+{
+    mt_user eva, finn;
+    mt_interaction_run run = {0}, seen = {0};
+    mt_err *e1 = NULL, *e2 = NULL;
+    char id[MT_ID_TEXT];
+    mt_namespace ns;
+    int r1, r2;
+
+    CHECK_INT(mt_store_user_create(s, "eva", MT_ROLE_USER, &eva, NULL), 0);
+    CHECK_INT(mt_store_user_create(s, "finn", MT_ROLE_USER, &finn, NULL), 0);
+    CHECK_INT(mt_store_namespace_create(s, &eva, "asked", &ns, NULL, NULL), 0);
+    mt_id_new(id);
+    CHECK_INT(mt_store_interaction_run_create(s,
+                                              &(mt_interaction_run_new){.id = id,
+                                                                        .namespace_id = ns.id,
+                                                                        .interaction = "i",
+                                                                        .version = 1,
+                                                                        .model = "deepseek.x",
+                                                                        .inputs = "{}",
+                                                                        .plan = "{}",
+                                                                        .started_by = &eva,
+                                                                        .max_duration_ms = 1000,
+                                                                        .deadline = 2000000},
+                                              &run, NULL),
+              0);
+    CHECK_INT(access_interaction_run(s, &eva, MT_MAY_TERMINATE, run.id, &seen, NULL), 0);
+    CHECK_STR(seen.interaction, "i");
+    mt_interaction_run_done(&seen);
+    r1 = access_interaction_run(s, &finn, MT_MAY_SEE, run.id, &seen, &e1);
+    r2 = access_no_interaction_run(run.id, &e2);
+    check_alike(r1, e1, r2, e2);
+    e1 = e2 = NULL;
+    mt_id_new(id);
+    r1 = access_interaction_run(s, &finn, MT_MAY_SEE, id, &seen, &e1);
+    r2 = access_no_interaction_run(id, &e2);
+    check_alike(r1, e1, r2, e2);
+    e1 = NULL;
+    CHECK_INT(access_interaction_run(s, &eva, MT_MAY_SEE, "../x", &seen, &e1), -1);
+    CHECK_INT(mt_err_code(e1), MT_E_BAD_REQUEST);
+    (void)mt_err_free(e1);
+    mt_interaction_run_done(&run);
+}
+
 int main(void)
 {
     char dir[] = "/tmp/test-access-XXXXXX", command[64];
@@ -227,6 +277,7 @@ int main(void)
         return 2;
     test_lookups(s);
     test_app_runs(s);
+    test_interaction_runs(s);
     (void)mt_store_close(s);
     (void)snprintf(command, sizeof(command), "rm -rf %s", dir);
     CHECK_INT(system(command), 0);

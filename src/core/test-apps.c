@@ -24,8 +24,9 @@ static struct {
     bool lose; // each call is made, and its first answer lost
     bool gate; // VfsExists waits for this
     char topic[MT_ID_TEXT];
-    int stopped;        // capsule runs that were asked to stop
-    int refused_before; // that many times a start finds no room
+    int stopped;                                   // capsule runs that were asked to stop
+    char ended[MT_ID_TEXT], ended_for[MT_ID_TEXT]; // an interaction run, and the app run
+    int refused_before;                            // that many times a start finds no room
 } outside;
 
 static void outside_reset(void)
@@ -105,6 +106,15 @@ static int stop_capsule_run(const char *id, const char *app_run_id, void *data, 
     return 0;
 }
 
+static int stop_interaction_run(const char *id, const char *app_run_id, void *data, mt_err **err)
+{
+    (void)pthread_mutex_lock(&lock);
+    (void)snprintf(outside.ended, sizeof(outside.ended), "%s", id);
+    (void)snprintf(outside.ended_for, sizeof(outside.ended_for), "%s", app_run_id);
+    (void)pthread_mutex_unlock(&lock);
+    return 0;
+}
+
 static uint64_t memory; // of the engine that is opened next; 0: as ever
 static bool disk_full;
 
@@ -119,7 +129,8 @@ static int open_engine(mt_err **err)
                                      .memory = memory,
                                      .may_start = may_start,
                                      .perform = perform,
-                                     .stop_capsule_run = stop_capsule_run};
+                                     .stop_capsule_run = stop_capsule_run,
+                                     .stop_interaction_run = stop_interaction_run};
 
     CHECK_INT(mt_apps_new(&options, &apps, err), 0);
     return mt_apps_adopt(apps, err);
@@ -404,6 +415,40 @@ static void test_time_and_cancel(void)
     CHECK_STR(run.failure_details, "cancelled by anna");
 }
 
+static void ask_as(const char *app_run_id, char id[MT_ID_TEXT])
+{
+    _cleanup_(mt_interaction_run_done) mt_interaction_run run = {0};
+    const mt_interaction_run_new record = {.id = id,
+                                           .namespace_id = ns.id,
+                                           .interaction = "next-command",
+                                           .version = 1,
+                                           .model = "deepseek.x",
+                                           .inputs = "{}",
+                                           .plan = "{}",
+                                           .started_by = &user,
+                                           .parent_app_id = app_run_id,
+                                           .max_duration_ms = 60000,
+                                           .deadline = mt_now_us() + 60000000};
+
+    mt_id_new(id);
+    CHECK_INT(mt_store_interaction_run_create(store, &record, &run, NULL), 0);
+}
+
+static void test_what_it_asked_for_ends_with_it(void)
+{
+    _cleanup_(mt_app_run_done) mt_app_run run = {0};
+    char id[MT_ID_TEXT], asked[MT_ID_TEXT];
+
+    outside_reset();
+    start("waits", NULL, id);
+    ask_as(id, asked);
+    CHECK_INT(mt_apps_cancel(apps, id, "anna", NULL), 0);
+    await(id, &run);
+    CHECK_STR(run.end_reason, "cancelled");
+    CHECK_STR(outside.ended, asked);
+    CHECK_STR(outside.ended_for, id);
+}
+
 static void test_cancelled_while_away(void)
 {
     _cleanup_(mt_app_run_done) mt_app_run run = {0};
@@ -639,6 +684,7 @@ int main(void)
     test_lost_answers_are_asked_for_again();
     test_sleep_has_its_moment();
     test_time_and_cancel();
+    test_what_it_asked_for_ends_with_it();
     test_cancelled_while_away();
     test_another_program_is_told();
     test_another_language_is_refused();

@@ -14,10 +14,11 @@
 #include "store/store.h"
 #include "json/json.h"
 
-typedef struct mt_apps mt_apps;     // core/apps.h
-typedef struct mt_runs mt_runs;     // core/runs.h
-typedef struct mt_shells mt_shells; // server/shells.h
-typedef struct mt_http_x mt_http_x; // http/server.h
+typedef struct mt_apps mt_apps;                 // core/apps.h
+typedef struct mt_interactions mt_interactions; // core/interactions.h
+typedef struct mt_runs mt_runs;                 // core/runs.h
+typedef struct mt_shells mt_shells;             // server/shells.h
+typedef struct mt_http_x mt_http_x;             // http/server.h
 typedef struct mt_server mt_server;
 
 // The server's parts, made once at start, read-only for handlers.
@@ -25,6 +26,7 @@ typedef struct mt_api {
     mt_store *store;
     mt_runs *runs;
     mt_apps *apps;
+    mt_interactions *interactions;
     int vfs_dirfd;        // STATE/vfs
     int runs_dirfd;       // STATE/runs: journals, read only
     uint32_t service_uid; // S: owner of what the server writes into a VFS
@@ -110,6 +112,15 @@ int mt_query_int(const mt_request *req, const char *name, int64_t min, int64_t m
                  int64_t *ret, mt_err **err);
 // limit (1..1000, default 100) and after (cursor text or NULL).
 int mt_query_page(const mt_request *req, int64_t *ret_limit, const char **ret_after, mt_err **err);
+int mt_query_text(const mt_request *req, const char *name, const char **ret,
+                  mt_err **err); // no NUL
+// ?namespace=NAME as *ret_id, which is of *ns; NULL when it was not given. One that the caller does
+// not see is not there.
+int mt_query_namespace(const mt_request *req, mt_namespace *ns, const char **ret_id, mt_err **err);
+int mt_body_nothing(const mt_request *req, mt_err **err); // none, or an object without members
+// All that a start of an app or an interaction takes; 0 and NULL where it is not given.
+int mt_body_start(const mt_request *req, int64_t *ret_version, const mt_json **ret_inputs,
+                  mt_err **err);
 
 // A body that goes on: what a command prints, from a byte on, until the command has ended.
 typedef struct mt_follow_spec {
@@ -141,6 +152,9 @@ typedef struct mt_reply {
 // The usual ends of a handler. Each returns 0, or < 0 with *err set.
 int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err); // takes value
 int mt_reply_empty(mt_reply *reply, int status);                              // 204
+// A page of a list: its items are written in between. next: cursor of the page that follows, or "".
+void mt_items_begin(mt_reply *reply, mt_jw *w);
+int mt_items_end(mt_reply *reply, mt_jw *w, const char *next, mt_err **err);
 int mt_reply_header(mt_reply *reply, const char *name, const char *value, mt_err **err);
 void mt_reply_fd(mt_reply *reply, int fd, uint64_t offset, uint64_t length); // takes fd
 // Only on MT_ROUTE_WAIT routes, while !req->waited_out: call me again when something happened.
@@ -177,11 +191,21 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_apps[], mt_routes_providers[], mt_routes_system[];
+    mt_routes_apps[], mt_routes_interactions[], mt_routes_providers[], mt_routes_system[];
 
-// The members of a run of either kind that tell who started it: startedBy, parentRunId,
+void mt_word_write(mt_jw *w, const char *name, const char *word); // null where it is ""
+// The members of a run of whatever kind that tell who started it: startedBy, parentRunId,
 // parentAppRunId. The ids are "" where there is none.
 void mt_starter_write(mt_jw *w, const char *name, const char *run_id, const char *app_run_id);
+
+// Of a run of an app or an interaction: endReason to failureDetails, and dateCreated to runSeconds.
+void mt_run_end_write(mt_jw *w, const char *reason, int64_t limit_ms, const char *cancelled_by,
+                      const char *details);
+typedef struct mt_run_times {
+    int64_t created, ended, deadline; // 0: none
+    int64_t max_duration_ms;
+} mt_run_times;
+void mt_run_times_write(mt_jw *w, const mt_run_times *t);
 
 // badField (of that name) unless the run has the user.
 int mt_check_run_user(const mt_request *req, const mt_run *run, const char *field, const char *user,

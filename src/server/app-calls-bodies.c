@@ -18,27 +18,48 @@ static int write_body(app_request *r, const mt_json *v, mt_err **err)
 }
 
 // An argument that is a JSON list as text.
-static int add_list(app_request *r, mt_json *body, const char *member, size_t i, mt_err **err)
+static int read_list(app_request *r, size_t i, mt_json **ret, mt_err **err)
 {
     const char *name = r->call->builtin->parameters[i].name;
+    _cleanup_json_ mt_json *list = NULL;
     _cleanup_err_ mt_err *why = NULL;
     mt_str text = app_argument(r, i);
-    mt_json *list = NULL;
 
     if (mt_json_parse(text.data, text.len, NULL, &list, &why) < 0)
         return mt_fail(err, MT_E_BAD_JSON, "%s: `%s` is no JSON: %s", r->call->builtin->name, name,
                        mt_err_sentence(why));
-    if (mt_json_kind_of(list) != MT_JSON_ARRAY) {
-        (void)mt_json_unref(list);
+    if (mt_json_kind_of(list) != MT_JSON_ARRAY)
         return mt_fail(err, MT_E_BAD_JSON,
                        "%s: `%s` must be a JSON list, such as \"[]\" where there is nothing",
                        r->call->builtin->name, name);
-    }
+    *ret = MT_TAKE_PTR(list);
+    return 0;
+}
+
+static int add_list(app_request *r, mt_json *body, const char *member, size_t i, mt_err **err)
+{
+    mt_json *list = NULL;
+
+    if (read_list(r, i, &list, err) < 0)
+        return -1;
     if (mt_json_count(list) == 0)
         (void)mt_json_unref(list);
     else
         (void)mt_json_set(body, member, list);
     return 0;
+}
+
+static int need_empty_list(app_request *r, size_t i, mt_err **err)
+{
+    _cleanup_json_ mt_json *list = NULL;
+
+    if (read_list(r, i, &list, err) < 0)
+        return -1;
+    if (mt_json_count(list) == 0)
+        return 0;
+    return mt_fail(err, MT_E_BAD_REQUEST,
+                   "%s: `%s` must be \"[]\": models are given no file systems and no tools here",
+                   r->call->builtin->name, r->call->builtin->parameters[i].name);
 }
 
 int app_body_start(app_request *r, mt_err **err)
@@ -113,7 +134,14 @@ int app_body_mkdir(app_request *r, mt_err **err)
     return write_body(r, body, err);
 }
 
-int app_body_app(app_request *r, mt_err **err)
+int app_body_interaction(app_request *r, mt_err **err)
+{
+    if (need_empty_list(r, 2, err) < 0 || need_empty_list(r, 3, err) < 0)
+        return -1;
+    return app_body_inputs(r, err);
+}
+
+int app_body_inputs(app_request *r, mt_err **err)
 {
     _cleanup_json_ mt_json *body = mt_json_new_object();
 

@@ -58,7 +58,8 @@ int app_body_exec_with(app_request *r, mt_err **err);
 int app_body_text(app_request *r, mt_err **err);   // the last argument, as it is
 int app_body_base64(app_request *r, mt_err **err); // the last argument, decoded
 int app_body_mkdir(app_request *r, mt_err **err);
-int app_body_app(app_request *r, mt_err **err);
+int app_body_inputs(app_request *r, mt_err **err); // the second argument
+int app_body_interaction(app_request *r, mt_err **err);
 void app_replace_nul(mt_buf *json); // a whole text of JSON; U+FFFD stands there then
 mt_app_outcome app_read_object(app_request *r);
 mt_app_outcome app_read_items(app_request *r);
@@ -74,4 +75,3 @@ mt_app_outcome app_make_items(app_request *r);   // a list, all of its pages
 mt_app_outcome app_make_await_any(app_request *r);
 mt_app_outcome app_make_output(app_request *r);
 mt_app_outcome app_make_copy(app_request *r);
-mt_app_outcome app_make_interaction(app_request *r);

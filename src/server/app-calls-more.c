@@ -13,13 +13,6 @@
 
 enum { ITEMS_MAX = 100000, AWAIT_MAX = 1000, PAGE_MAX = 1 << 20 };
 
-mt_app_outcome app_make_interaction(app_request *r)
-{
-    return app_refuse(r, "notSupported",
-                      "%s: interactions with models come in a later version of this server",
-                      r->call->builtin->name);
-}
-
 // ---- lists: all of their pages ----
 
 static int add_page(mt_json *all, const mt_json *page)
@@ -80,7 +73,8 @@ typedef struct first {
     char date[40];
 } first;
 
-static const char *const KINDS[] = {"/v1/capsule-runs/", "/v1/commands/", "/v1/app-runs/"};
+static const char *const KINDS[] = {"/v1/capsule-runs/", "/v1/commands/", "/v1/interaction-runs/",
+                                    "/v1/app-runs/"};
 
 // One of the ids, of whatever kind it is: MT_APP_DONE with *ret_date, "" while it lives.
 static mt_app_outcome look_at(app_request *r, mt_str id, char ret_date[40])

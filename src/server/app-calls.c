@@ -2,9 +2,10 @@
 // The table of calls.
 #include "server/app-calls-internal.h"
 
-#define RUN     "/v1/capsule-runs/{0}"
-#define COMMAND "/v1/capsule-runs/{0}/commands/{1}"
-#define FILES   "/v1/{0v}"
+#define RUN         "/v1/capsule-runs/{0}"
+#define COMMAND     "/v1/capsule-runs/{0}/commands/{1}"
+#define FILES       "/v1/{0v}"
+#define INTERACTION "/v1/interaction-runs/{0}"
 
 const app_row app_rows[] = {
     {"CapsuleList", "GET", "/v1/namespaces/{0n}/capsules?limit=1000", .make = app_make_items},
@@ -52,12 +53,13 @@ const app_row app_rows[] = {
     {"SecretExists", "GET", "/v1/namespaces/{1n}/secrets/{0}", .read = app_read_exists,
      .missing_is_fine = true},
 
-    {"InteractionStart", .make = app_make_interaction},
-    {"InteractionAwait", .make = app_make_interaction},
-    {"InteractionGet", .make = app_make_interaction},
-    {"InteractionCancel", .make = app_make_interaction},
+    {"InteractionStart", "POST", "/v1/namespaces/{4n}/interactions/{0}/runs", app_body_interaction,
+     app_read_id},
+    {"InteractionAwait", "GET", INTERACTION, .read = app_read_ended},
+    {"InteractionGet", "GET", INTERACTION, .read = app_read_object},
+    {"InteractionCancel", "POST", INTERACTION "/cancel", .read = app_read_nothing},
 
-    {"AppStart", "POST", "/v1/namespaces/{2n}/apps/{0}/runs", app_body_app, app_read_id},
+    {"AppStart", "POST", "/v1/namespaces/{2n}/apps/{0}/runs", app_body_inputs, app_read_id},
     {"AppAwait", "GET", "/v1/app-runs/{0}?console=true", .read = app_read_ended},
     {"AppGet", "GET", "/v1/app-runs/{0}?console=true", .read = app_read_object},
     {"AppCancel", "POST", "/v1/app-runs/{0}/cancel", .read = app_read_nothing},

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "capsule/journal.h"
 #include "core/apps.h"
+#include "core/interactions.h"
 #include "core/runs.h"
 #include "server/app-calls.h"
 #include "server/config.h"
@@ -36,6 +37,7 @@ typedef struct daemon_state {
     mt_loop *loop;
     mt_server *server;
     mt_retention *retention;
+    mt_models *models;
     mt_door socket_door, tcp_door;
     uint16_t tcp_port;
     char *vfs_path, *runs_path, *store_path;
@@ -188,6 +190,15 @@ static int stop_capsule_run(const char *id, const char *app_run_id, void *data, 
     return mt_runs_terminate(api->runs, id, by, err);
 }
 
+static int stop_interaction_run(const char *id, const char *app_run_id, void *data, mt_err **err)
+{
+    const mt_api *api = data;
+    char by[MT_STORE_BY];
+
+    (void)snprintf(by, sizeof(by), MT_BY_APP_RUN "%s", app_run_id);
+    return mt_interactions_cancel(api->interactions, id, by, true, err);
+}
+
 static mt_app_outcome perform(mt_app_call *call, void *data)
 {
     const mt_api *api = data;
@@ -202,16 +213,35 @@ static int may_start(void *data, mt_err **err)
     return mt_runs_check_disk(api->runs, err);
 }
 
+static int open_interactions(daemon_state *d, mt_err **err)
+{
+    mt_interactions_options options = {
+        .store = d->api.store, .may_start = may_start, .data = &d->api};
+
+    d->models = mt_models_new(err);
+    if (!d->models)
+        return -1;
+    options.models = d->models;
+    return mt_interactions_new(&options, &d->api.interactions, err);
+}
+
 static int open_apps(daemon_state *d, mt_err **err)
 {
     const mt_apps_options options = {.store = d->api.store,
                                      .may_start = may_start,
                                      .perform = perform,
                                      .stop_capsule_run = stop_capsule_run,
+                                     .stop_interaction_run = stop_interaction_run,
                                      .data = &d->api};
 
     mt_app_door_set_folder(mt_server_app_door(d->server), d->api.vfs_dirfd);
     return mt_apps_new(&options, &d->api.apps, err);
+}
+
+static bool is_run(const char *kind)
+{
+    return strcmp(kind, "capsuleRun") == 0 || strcmp(kind, "appRun") == 0 ||
+           strcmp(kind, "interactionRun") == 0;
 }
 
 // Every change of a run or command wakes who waits for it; for one that was just made nobody does.
@@ -224,9 +254,7 @@ static void on_events(const mt_event *events, size_t count, void *data)
         bool of_command = strcmp(events[i].kind, "command") == 0;
         bool begun = of_command && strcmp(events[i].change, "started") == 0;
 
-        if ((!of_command && strcmp(events[i].kind, "capsuleRun") != 0 &&
-             strcmp(events[i].kind, "appRun") != 0) ||
-            strcmp(events[i].change, "created") == 0)
+        if ((!of_command && !is_run(events[i].kind)) || strcmp(events[i].change, "created") == 0)
             continue;
         mt_announce(api, events[i].object_id, begun ? MT_NEWS_BEGUN : MT_NEWS_ALL);
         if (!begun && api->apps)
@@ -376,10 +404,12 @@ static int start_as_service(daemon_state *d, mt_err **err)
         return -1;
     mt_provider_keys_store(&d->provider_keys, d->api.store);
     sweep_file_systems(d);
-    if (open_apps(d, err) < 0)
+    if (open_interactions(d, err) < 0 || open_apps(d, err) < 0)
         return -1;
     mt_store_set_listener(d->api.store, on_events, &d->api);
-    if (mt_runs_adopt(d->api.runs, err) < 0 || mt_apps_adopt(d->api.apps, err) < 0)
+    // Apps last: their programs ask for runs of the other kinds, and end what they started.
+    if (mt_runs_adopt(d->api.runs, err) < 0 ||
+        mt_interactions_adopt(d->api.interactions, err) < 0 || mt_apps_adopt(d->api.apps, err) < 0)
         return -1;
     mt_retention_options retention = {.store = d->api.store,
                                       .runs = d->api.runs,
@@ -410,10 +440,14 @@ static void release(daemon_state *d)
     if (d->server)
         mt_app_door_shut(mt_server_app_door(d->server));
     mt_apps_stop(d->api.apps);
+    // What models say from now on is nobody's; before the server, which is told what changes.
+    mt_interactions_stop(d->api.interactions);
+    mt_models_free(d->models);
     mt_server_free(d->server);
     mt_shells_free(d->api.shells);
     mt_retention_stop(d->retention);
     mt_apps_free(d->api.apps);
+    mt_interactions_free(d->api.interactions);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);

@@ -2,6 +2,8 @@
 // What handlers ask of a request and do with a reply.
 #include "server/api.h"
 
+#include "base/clock.h"
+
 #include <sodium.h>
 #include <stdio.h>
 
@@ -69,6 +71,57 @@ void mt_starter_write(mt_jw *w, const char *name, const char *run_id, const char
     mt_jw_member_text(w, "parentAppRunId", app_run_id[0] ? app_run_id : NULL);
 }
 
+void mt_word_write(mt_jw *w, const char *name, const char *word)
+{
+    mt_jw_member_text(w, name, word[0] ? word : NULL);
+}
+
+void mt_run_end_write(mt_jw *w, const char *reason, int64_t limit_ms, const char *cancelled_by,
+                      const char *details)
+{
+    mt_word_write(w, "endReason", reason);
+    if (limit_ms)
+        mt_jw_member_int(w, "limitMs", limit_ms);
+    if (cancelled_by[0])
+        mt_jw_member_text(w, "cancelledBy", cancelled_by);
+    mt_jw_member_text(w, "failureDetails", details);
+}
+
+void mt_run_times_write(mt_jw *w, const mt_run_times *t)
+{
+    int64_t until = t->ended ? t->ended : mt_now_us();
+
+    mt_jw_member_time(w, "dateCreated", t->created);
+    mt_jw_member_time(w, "dateEnded", t->ended);
+    mt_jw_member_duration(w, "maxDuration", t->max_duration_ms);
+    mt_jw_member_time(w, "deadline", t->deadline);
+    mt_jw_key(w, "runSeconds");
+    mt_jw_double(w, (double)(until - t->created) / 1e6);
+}
+
+int mt_query_text(const mt_request *req, const char *name, const char **ret, mt_err **err)
+{
+    mt_str value = mt_query(req, name);
+
+    if (value.data && memchr(value.data, '\0', value.len))
+        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' holds a NUL", name);
+    *ret = value.data;
+    return 0;
+}
+
+int mt_query_namespace(const mt_request *req, mt_namespace *ns, const char **ret_id, mt_err **err)
+{
+    const char *name = NULL;
+
+    *ret_id = NULL;
+    if (mt_query_text(req, "namespace", &name, err) < 0)
+        return -1;
+    if (!name)
+        return 0;
+    *ret_id = ns->id;
+    return access_namespace(req->api->store, &req->user, MT_MAY_SEE, name, ns, err);
+}
+
 int mt_query_bool(const mt_request *req, const char *name, bool *ret, mt_err **err)
 {
     mt_str value = mt_query(req, name);
@@ -111,6 +164,48 @@ int mt_query_page(const mt_request *req, int64_t *ret_limit, const char **ret_af
         return mt_fail_field(err, MT_E_BAD_FIELD, "after", "'after' is not a cursor of this list");
     *ret_after = after.data;
     return 0;
+}
+
+int mt_body_nothing(const mt_request *req, mt_err **err)
+{
+    if (!req->body)
+        return 0;
+    return mt_json_need_object(req->body, "the request", err) < 0 ||
+                   mt_json_only(req->body, NULL, 0, err) < 0
+               ? -1
+               : 0;
+}
+
+int mt_body_start(const mt_request *req, int64_t *ret_version, const mt_json **ret_inputs,
+                  mt_err **err)
+{
+    *ret_version = 0;
+    *ret_inputs = NULL;
+    if (!req->body)
+        return 0;
+    return mt_json_need_object(req->body, "the request", err) < 0 ||
+                   MT_JSON_ONLY(req->body, err, "version", "inputs") < 0 ||
+                   mt_json_opt_int(req->body, "version", (mt_json_range){1, INT32_MAX, 0},
+                                   ret_version, err) < 0 ||
+                   mt_json_opt_object(req->body, "inputs", ret_inputs, err) < 0
+               ? -1
+               : 0;
+}
+
+void mt_items_begin(mt_reply *reply, mt_jw *w)
+{
+    mt_jw_init(w, &reply->body, 0);
+    mt_jw_begin_object(w);
+    mt_jw_key(w, "items");
+    mt_jw_begin_array(w);
+}
+
+int mt_items_end(mt_reply *reply, mt_jw *w, const char *next, mt_err **err)
+{
+    mt_jw_end_array(w);
+    mt_word_write(w, "next", next);
+    mt_jw_end_object(w);
+    return reply->body.failed ? mt_fail_oom(err) : 0;
 }
 
 int mt_reply_json(mt_reply *reply, int status, mt_json *value, mt_err **err)

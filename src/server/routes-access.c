@@ -22,22 +22,6 @@ static int page_begin(mt_request *req, page *p, mt_err **err)
     return 0;
 }
 
-static void items_begin(page *p, mt_reply *reply)
-{
-    mt_jw_init(&p->w, &reply->body, 0);
-    mt_jw_begin_object(&p->w);
-    mt_jw_key(&p->w, "items");
-    mt_jw_begin_array(&p->w);
-}
-
-static int items_end(page *p, const char *next, mt_err **err)
-{
-    mt_jw_end_array(&p->w);
-    mt_jw_member_text(&p->w, "next", next[0] ? next : NULL);
-    mt_jw_end_object(&p->w);
-    return p->w.buf->failed ? mt_fail_oom(err) : 0;
-}
-
 static int need_admin(const mt_request *req, mt_err **err)
 {
     mt_object server = mt_object_server();
@@ -117,13 +101,13 @@ static int list_namespaces(mt_request *req, mt_reply *reply, mt_err **err)
     if (page_begin(req, &p, err) < 0 ||
         mt_store_namespace_list(req->api->store, &req->user, p.part, &l, err) < 0)
         return -1;
-    items_begin(&p, reply);
+    mt_items_begin(reply, &p.w);
     for (size_t i = 0; i < l.count; i++) {
         mt_jw_begin_object(&p.w);
         write_namespace(&p.w, &l.items[i]);
         mt_jw_end_object(&p.w);
     }
-    return items_end(&p, l.next, err);
+    return mt_items_end(reply, &p.w, l.next, err);
 }
 
 static int create_namespace(mt_request *req, mt_reply *reply, mt_err **err)
@@ -185,7 +169,7 @@ static int list_members(mt_request *req, mt_reply *reply, mt_err **err)
     if (page_begin(req, &p, err) < 0 || mt_request_namespace(req, MT_MAY_SEE, &ns, err) < 0 ||
         mt_store_member_list(req->api->store, ns.id, p.part, &l, err) < 0)
         return -1;
-    items_begin(&p, reply);
+    mt_items_begin(reply, &p.w);
     for (size_t i = 0; i < l.count; i++) {
         mt_jw_begin_object(&p.w);
         mt_jw_member_text(&p.w, "id", l.items[i].id);
@@ -193,7 +177,7 @@ static int list_members(mt_request *req, mt_reply *reply, mt_err **err)
         mt_jw_member_time(&p.w, "dateCreated", l.items[i].date_created);
         mt_jw_end_object(&p.w);
     }
-    return items_end(&p, l.next, err);
+    return mt_items_end(reply, &p.w, l.next, err);
 }
 
 static int add_member(mt_request *req, mt_reply *reply, mt_err **err)
@@ -258,13 +242,13 @@ static int list_keys(mt_request *req, mt_reply *reply, mt_err **err)
     if (page_begin(req, &p, err) < 0 || whose_keys(req, mt_query(req, "user"), &user, err) < 0 ||
         mt_store_key_list(req->api->store, user.id, p.part, &l, err) < 0)
         return -1;
-    items_begin(&p, reply);
+    mt_items_begin(reply, &p.w);
     for (size_t i = 0; i < l.count; i++) {
         mt_jw_begin_object(&p.w);
         write_key(&p.w, &l.items[i]);
         mt_jw_end_object(&p.w);
     }
-    return items_end(&p, l.next, err);
+    return mt_items_end(reply, &p.w, l.next, err);
 }
 
 static int create_key(mt_request *req, mt_reply *reply, mt_err **err)
@@ -329,13 +313,13 @@ static int list_users(mt_request *req, mt_reply *reply, mt_err **err)
     if (need_admin(req, err) < 0 || page_begin(req, &p, err) < 0 ||
         mt_store_user_list(req->api->store, p.part, &l, err) < 0)
         return -1;
-    items_begin(&p, reply);
+    mt_items_begin(reply, &p.w);
     for (size_t i = 0; i < l.count; i++) {
         mt_jw_begin_object(&p.w);
         write_user(&p.w, &l.items[i]);
         mt_jw_end_object(&p.w);
     }
-    return items_end(&p, l.next, err);
+    return mt_items_end(reply, &p.w, l.next, err);
 }
 
 static int read_role(const mt_request *req, mt_role *ret, mt_err **err)

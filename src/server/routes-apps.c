@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of apps: start, look, wait, what they print, cancel, run again.
-#include "base/clock.h"
 #include "core/apps.h"
 #include "server/api.h"
 
@@ -8,21 +7,11 @@ enum { LINES = 1000 }; // of an answer, unless it is asked for others
 
 // ---- a run as JSON ----
 
-static void write_text_or_null(mt_jw *w, const char *name, const char *text)
-{
-    mt_jw_member_text(w, name, text[0] ? text : NULL);
-}
-
 static void write_end(mt_jw *w, const mt_app_run *run)
 {
-    write_text_or_null(w, "endReason", run->end_reason);
-    if (run->limit_ms)
-        mt_jw_member_int(w, "limitMs", run->limit_ms);
-    if (run->cancelled_by[0])
-        mt_jw_member_text(w, "cancelledBy", run->cancelled_by);
-    mt_jw_member_text(w, "failureDetails", run->failure_details);
-    write_text_or_null(w, "failureCode", run->failure_code);
-    write_text_or_null(w, "failurePlace", run->failure_place);
+    mt_run_end_write(w, run->end_reason, run->limit_ms, run->cancelled_by, run->failure_details);
+    mt_word_write(w, "failureCode", run->failure_code);
+    mt_word_write(w, "failurePlace", run->failure_place);
     mt_jw_key(w, "failureStack");
     mt_jw_raw(w, mt_str_of(run->failure_stack));
 }
@@ -42,7 +31,10 @@ static void write_values(mt_jw *w, const mt_app_run *run)
 
 static void write_run_members(mt_jw *w, const mt_app_run *run)
 {
-    int64_t until = run->date_ended ? run->date_ended : mt_now_us();
+    const mt_run_times times = {.created = run->date_created,
+                                .ended = run->date_ended,
+                                .deadline = run->deadline,
+                                .max_duration_ms = run->max_duration_ms};
 
     mt_jw_member_text(w, "id", run->id);
     mt_jw_member_text(w, "namespace", run->namespace_name);
@@ -50,16 +42,11 @@ static void write_run_members(mt_jw *w, const mt_app_run *run)
     mt_jw_member_int(w, "version", run->version);
     mt_jw_member_text(w, "status", run->status);
     write_end(w, run);
-    write_text_or_null(w, "waitingFor", run->waiting_for);
+    mt_word_write(w, "waitingFor", run->waiting_for);
     write_values(w, run);
     mt_starter_write(w, run->started_by, run->parent_id, run->parent_app_id);
-    write_text_or_null(w, "rerunOf", run->rerun_of);
-    mt_jw_member_time(w, "dateCreated", run->date_created);
-    mt_jw_member_time(w, "dateEnded", run->date_ended);
-    mt_jw_member_duration(w, "maxDuration", run->max_duration_ms);
-    mt_jw_member_time(w, "deadline", run->deadline);
-    mt_jw_key(w, "runSeconds");
-    mt_jw_double(w, (double)(until - run->date_created) / 1e6);
+    mt_word_write(w, "rerunOf", run->rerun_of);
+    mt_run_times_write(w, &times);
     mt_jw_member_int(w, "consoleOutputsFullCount", run->console_count);
     mt_jw_member_int(w, "callCount", run->call_count);
 }
@@ -185,34 +172,20 @@ static int get_log(mt_request *req, mt_reply *reply, mt_err **err)
 
 // ---- list ----
 
-static int filter_text(const mt_request *req, const char *name, const char **ret, mt_err **err)
-{
-    mt_str value = mt_query(req, name);
-
-    if (value.data && memchr(value.data, '\0', value.len))
-        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' holds a NUL", name);
-    *ret = value.data;
-    return 0;
-}
-
 static int read_filter(mt_request *req, mt_namespace *ns, mt_app_run_filter *ret, mt_err **err)
 {
-    const char *ns_name = NULL;
     bool mine;
 
-    if (filter_text(req, "namespace", &ns_name, err) < 0 ||
-        filter_text(req, "app", &ret->app, err) < 0 ||
-        filter_text(req, "status", &ret->status, err) < 0 ||
-        filter_text(req, "idEnding", &ret->id_ending, err) < 0 ||
-        filter_text(req, "parent", &ret->parent_app_id, err) < 0 ||
-        mt_query_bool(req, "mine", &mine, err) < 0)
+    if (mt_query_text(req, "app", &ret->app, err) < 0 ||
+        mt_query_text(req, "status", &ret->status, err) < 0 ||
+        mt_query_text(req, "idEnding", &ret->id_ending, err) < 0 ||
+        mt_query_text(req, "parent", &ret->parent_app_id, err) < 0 ||
+        mt_query_bool(req, "mine", &mine, err) < 0 ||
+        mt_query_namespace(req, ns, &ret->namespace_id, err) < 0)
         return -1;
     if (mine)
         ret->started_by_id = req->user.id;
-    if (!ns_name)
-        return 0;
-    ret->namespace_id = ns->id;
-    return access_namespace(req->api->store, &req->user, MT_MAY_SEE, ns_name, ns, err);
+    return 0;
 }
 
 static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
@@ -229,19 +202,13 @@ static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
     page.limit = (size_t)limit;
     if (mt_store_app_run_list(req->api->store, &req->user, &filter, page, &list, err) < 0)
         return -1;
-    mt_jw_init(&w, &reply->body, 0);
-    mt_jw_begin_object(&w);
-    mt_jw_key(&w, "items");
-    mt_jw_begin_array(&w);
+    mt_items_begin(reply, &w);
     for (size_t i = 0; i < list.count; i++) {
         mt_jw_begin_object(&w);
         write_run_members(&w, &list.items[i]);
         mt_jw_end_object(&w);
     }
-    mt_jw_end_array(&w);
-    mt_jw_member_text(&w, "next", list.next[0] ? list.next : NULL);
-    mt_jw_end_object(&w);
-    return reply->body.failed ? mt_fail_oom(err) : 0;
+    return mt_items_end(reply, &w, list.next, err);
 }
 
 // ---- start ----
@@ -273,15 +240,11 @@ static int find_app(mt_request *req, start *s, const char *ns_name, const char *
 static int read_start(mt_request *req, start *s, mt_err **err)
 {
     const char *ns = mt_param_dup(req, "ns"), *name = mt_param_dup(req, "app");
-    int64_t version = 0;
+    int64_t version;
 
     if (!ns || !name)
         return mt_fail_oom(err);
-    if (req->body && (mt_json_need_object(req->body, "the request", err) < 0 ||
-                      MT_JSON_ONLY(req->body, err, "version", "inputs") < 0 ||
-                      mt_json_opt_int(req->body, "version", (mt_json_range){1, INT32_MAX, 0},
-                                      &version, err) < 0 ||
-                      mt_json_opt_object(req->body, "inputs", &s->inputs, err) < 0))
+    if (mt_body_start(req, &version, &s->inputs, err) < 0)
         return -1;
     return find_app(req, s, ns, name, version, err);
 }
@@ -339,16 +302,6 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
     return start_and_answer(req, &s, reply, err);
 }
 
-static int need_no_members(const mt_request *req, mt_err **err)
-{
-    if (!req->body)
-        return 0;
-    return mt_json_need_object(req->body, "the request", err) < 0 ||
-                   mt_json_only(req->body, NULL, 0, err) < 0
-               ? -1
-               : 0;
-}
-
 static int rerun(mt_request *req, mt_reply *reply, mt_err **err)
 {
     _cleanup_(mt_app_run_done) mt_app_run seen = {0}, run = {0};
@@ -356,7 +309,7 @@ static int rerun(mt_request *req, mt_reply *reply, mt_err **err)
 
     if (req->started)
         return reply_when(req, reply, req->started, req->started_status, err);
-    if (need_no_members(req, err) < 0 ||
+    if (mt_body_nothing(req, err) < 0 ||
         access_app_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &seen,
                        err) < 0 ||
         mt_store_app_run_get(req->api->store, &req->user, seen.id, &run, err) < 0 ||
@@ -388,7 +341,7 @@ static int cancel_run(mt_request *req, mt_reply *reply, mt_err **err)
 
     // Asked in the first round; the further ones only look.
     if (!req->started) {
-        if (need_no_members(req, err) < 0 ||
+        if (mt_body_nothing(req, err) < 0 ||
             access_app_run(req->api->store, &req->user, MT_MAY_TERMINATE, id, &run, err) < 0 ||
             (!has_ended(&run) && ask_to_end(req, &run, err) < 0))
             return -1;

@@ -289,16 +289,6 @@ static int cancel_command(mt_request *req, mt_reply *reply, mt_err **err)
 
 // ---- list ----
 
-static int text_query(mt_request *req, const char *name, const char **ret, mt_err **err)
-{
-    mt_str value = mt_query(req, name);
-
-    if (value.data && memchr(value.data, '\0', value.len))
-        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' holds a NUL", name);
-    *ret = value.data;
-    return 0;
-}
-
 static int check_status(const char *status, mt_err **err)
 {
     if (!status)
@@ -341,8 +331,8 @@ static int list_commands(mt_request *req, mt_reply *reply, mt_err **err)
     int64_t limit;
 
     if (mt_query_page(req, &limit, &after, err) < 0 ||
-        text_query(req, "status", &status, err) < 0 ||
-        text_query(req, "idEnding", &ending, err) < 0 || check_status(status, err) < 0 ||
+        mt_query_text(req, "status", &status, err) < 0 ||
+        mt_query_text(req, "idEnding", &ending, err) < 0 || check_status(status, err) < 0 ||
         access_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"), &run, err) <
             0 ||
         mt_store_command_list(req->api->store, run.id, status, ending,

@@ -287,10 +287,7 @@ static int list_resources(mt_request *req, mt_reply *reply, mt_resource_kind kin
     page.limit = (size_t)limit;
     if (mt_store_resource_list(req->api->store, ns.id, kind, page, &list, err) < 0)
         return -1;
-    mt_jw_init(&w, &reply->body, 0);
-    mt_jw_begin_object(&w);
-    mt_jw_key(&w, "items");
-    mt_jw_begin_array(&w);
+    mt_items_begin(reply, &w);
     for (size_t i = 0; i < list.count; i++) {
         mt_jw_begin_object(&w);
         write_head(&w, &list.items[i], &ns);
@@ -298,10 +295,7 @@ static int list_resources(mt_request *req, mt_reply *reply, mt_resource_kind kin
         mt_jw_member_time(&w, "dateUpdated", list.items[i].date_updated);
         mt_jw_end_object(&w);
     }
-    mt_jw_end_array(&w);
-    mt_jw_member_text(&w, "next", list.next[0] ? list.next : NULL);
-    mt_jw_end_object(&w);
-    return reply->body.failed ? mt_fail_oom(err) : 0;
+    return mt_items_end(reply, &w, list.next, err);
 }
 
 // Two handlers a kind: handlers carry no data of their own.

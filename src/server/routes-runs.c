@@ -448,57 +448,35 @@ static int start_run(mt_request *req, mt_reply *reply, mt_err **err)
     return r;
 }
 
-static int filter_name(mt_request *req, const char *name, const char **ret, mt_err **err)
-{
-    mt_str value = mt_query(req, name);
-
-    if (value.data && memchr(value.data, '\0', value.len))
-        return mt_fail_field(err, MT_E_BAD_FIELD, name, "'%s' holds a NUL", name);
-    *ret = value.data;
-    return 0;
-}
-
 static int list_runs(mt_request *req, mt_reply *reply, mt_err **err)
 {
-    const char *ns_name = NULL, *after;
+    const char *after;
     mt_run_filter filter = {0};
-    mt_run_list list = {0};
+    _cleanup_(mt_run_list_done) mt_run_list list = {0};
     mt_namespace ns;
     int64_t limit;
     bool mine;
     mt_jw w;
 
     if (mt_query_page(req, &limit, &after, err) < 0 ||
-        filter_name(req, "namespace", &ns_name, err) < 0 ||
-        filter_name(req, "capsule", &filter.capsule, err) < 0 ||
-        filter_name(req, "status", &filter.status, err) < 0 ||
-        filter_name(req, "idEnding", &filter.id_ending, err) < 0 ||
-        mt_query_bool(req, "mine", &mine, err) < 0)
+        mt_query_text(req, "capsule", &filter.capsule, err) < 0 ||
+        mt_query_text(req, "status", &filter.status, err) < 0 ||
+        mt_query_text(req, "idEnding", &filter.id_ending, err) < 0 ||
+        mt_query_bool(req, "mine", &mine, err) < 0 ||
+        mt_query_namespace(req, &ns, &filter.namespace_id, err) < 0)
         return -1;
-    if (ns_name) {
-        if (access_namespace(req->api->store, &req->user, MT_MAY_SEE, ns_name, &ns, err) < 0)
-            return -1;
-        filter.namespace_id = ns.id;
-    }
     if (mine)
         filter.started_by_id = req->user.id;
     if (mt_store_run_list(req->api->store, &req->user, &filter,
                           (mt_page){.after = after, .limit = (size_t)limit}, &list, err) < 0)
         return -1;
-    mt_jw_init(&w, &reply->body, 0);
-    mt_jw_begin_object(&w);
-    mt_jw_key(&w, "items");
-    mt_jw_begin_array(&w);
+    mt_items_begin(reply, &w);
     for (size_t i = 0; i < list.count; i++) {
         mt_jw_begin_object(&w);
         write_run_members(&w, &list.items[i]);
         mt_jw_end_object(&w);
     }
-    mt_jw_end_array(&w);
-    mt_jw_member_text(&w, "next", list.next[0] ? list.next : NULL);
-    mt_jw_end_object(&w);
-    mt_run_list_done(&list);
-    return reply->body.failed ? mt_fail_oom(err) : 0;
+    return mt_items_end(reply, &w, list.next, err);
 }
 
 // Noted first, so that a restart between the two does not forget it. The first one's name stays.

@@ -131,16 +131,10 @@ static int list_secrets(mt_request *req, mt_reply *reply, mt_err **err)
     page.limit = (size_t)limit;
     if (mt_store_secret_list(req->api->store, &req->user, ns.id, page, &list, err) < 0)
         return -1;
-    mt_jw_init(&w, &reply->body, 0);
-    mt_jw_begin_object(&w);
-    mt_jw_key(&w, "items");
-    mt_jw_begin_array(&w);
+    mt_items_begin(reply, &w);
     for (size_t i = 0; i < list.count; i++)
         write_secret(&w, &list.items[i]);
-    mt_jw_end_array(&w);
-    mt_jw_member_text(&w, "next", list.next[0] ? list.next : NULL);
-    mt_jw_end_object(&w);
-    return reply->body.failed ? mt_fail_oom(err) : 0;
+    return mt_items_end(reply, &w, list.next, err);
 }
 
 static int delete_secret(mt_request *req, mt_reply *reply, mt_err **err)

@@ -13,7 +13,7 @@ from test_signin import ada, home, person  # noqa: F401
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "fixed-analyst" / "maitento"
 SALES = "date,region,units\n2026-09-01,North,12\n2026-09-02,South,3\n"
-LATER = "InteractionStart: interactions with models come in a later version of this server"
+NO_KEY = "The analyst failed: no key for provider 'deepseek'"
 # The machine of programs that need no more than one.
 SMALL = {"limits": {"memory": "64MiB", "disk": "64MiB", "pids": 64}, "maxDuration": "00:05:00"}
 
@@ -99,7 +99,7 @@ def analyst(apps, request):
 
 
 def test_072_073_the_tutorials_lines_run_the_program_unchanged_until_it_asks(fresh_mt, tutorial):
-    """Without models yet: it ends with a sentence that says so, and its capsule with it."""
+    """With no key for its model: it ends with a sentence that says so, and its capsule with it."""
     lines = [shlex.split(line) for line in (tutorial / "cli" / "analyst.sh").read_text().splitlines()]
     assert lines[0] == ["mt", "deploy", "./maitento"] and lines[1][:3] == ["mt", "app-run", "analyst"]
     assert lines[1][-2:] == ["--input-namespacename", "tutorials"]
@@ -108,14 +108,16 @@ def test_072_073_the_tutorials_lines_run_the_program_unchanged_until_it_asks(fre
     fresh_mt("cp", tutorial / "data" / "sales.csv", "/vfs/sales-data@tutorials/sales.csv", check=0)
     assert "app          analyst" in fresh_mt(*lines[0][1:], cwd=tutorial, check=0).stdout
     done = fresh_mt(*lines[1][1:], check=1)
-    assert done.stdout == "" and done.stderr.startswith(LATER + "\n"), done.stderr
+    assert done.stdout == "" and done.stderr.startswith(NO_KEY), done.stderr
     run = json.loads(fresh_mt("app-run-get", "@last", "--json", check=0).stdout)
-    assert (run["status"], run["failureDetails"], run["failureCode"]) == ("Error", LATER, "notSupported")
+    assert (run["status"], run["failureCode"]) == ("Error", "Thrown") and run["failureDetails"].startswith(NO_KEY), run
+    (asked,) = json.loads(fresh_mt("interaction-runs", "--json", check=0).stdout)
+    assert (asked["endReason"], asked["parentAppRunId"]) == ("noKey", run["id"])
     assert run["inputs"] == {"question": lines[1][4], "namespaceName": "tutorials"}
     (capsule,) = json.loads(fresh_mt("capsule-run-list", "--json", check=0).stdout)
     fresh_mt("capsule-run-await", capsule["id"])
     capsule = json.loads(fresh_mt("capsule-run-get", capsule["id"], "--json", check=0).stdout)
-    assert (capsule["capsule"], capsule["endReason"]) == ("workbench", "parentEnded")
+    assert (capsule["capsule"], capsule["endReason"]) == ("workbench", "terminated")
 
 
 def test_072_077_083_084_086_the_loop_to_its_answer(analyst):
@@ -213,10 +215,32 @@ def test_072a_an_unknown_capsule_is_named_with_its_namespace_and_can_be_caught(a
     assert "'no-such-space'" in apps.run("nowhere")["failureDetails"]
 
 
-def test_072a_an_interaction_is_refused_with_a_sentence_that_can_be_caught(apps):
-    apps.deploy(ask='string main() {\n\ttry {\n\t\tInteractionStart("none", JsonObjectCreate(), "[]", "[]", "");\n'
-                    '\t} catch (error e) {\n\t\treturn(ErrorCode(e) + ": " + ErrorMessage(e));\n\t}\n\treturn("started");\n}\n')
-    assert apps.run("ask")["returnValue"] == f"notSupported: {LATER}"
+ASK = """string main(string interaction, string vfs, string tools, string space) {
+	try {
+		InteractionStart(interaction, JsonObjectCreate(), vfs, tools, space);
+	} catch (error e) {
+		return(ErrorCode(e) + ": " + ErrorMessage(e));
+	}
+	return("started");
+}
+"""
+
+
+def test_072a_an_unknown_interaction_is_an_error_that_can_be_caught(apps):
+    apps.deploy(ask=ASK)
+    other = apps.api.namespace("other")
+    for space in ("", other):
+        said = apps.run("ask", {"interaction": "none", "vfs": "[]", "tools": "[]", "space": space})["returnValue"]
+        assert said == f"notFound: no interaction 'none' in namespace '{space or apps.ns}'", said
+
+
+@pytest.mark.parametrize("lists, words", [
+    ({"tools": '["x"]'}, "`tools` must be \"[]\""), ({"vfs": '[{"vfs": "work"}]'}, "`vfs` must be \"[]\""),
+    ({"tools": ""}, "`tools` is no JSON"), ({"vfs": "{}"}, "`vfs` must be a JSON list")])
+def test_089_a_model_gets_no_tools_and_no_file_systems(apps, lists, words):
+    apps.deploy(ask=ASK)
+    said = apps.run("ask", {"interaction": "none", "vfs": "[]", "tools": "[]", "space": "", **lists})["returnValue"]
+    assert said.startswith("BadArgument: InteractionStart: ") and words in said, said
 
 
 def test_080_a_command_over_its_milliseconds_ends_and_the_app_goes_on(apps):

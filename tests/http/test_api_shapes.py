@@ -167,6 +167,16 @@ APP = """string main(string name, jsonArray list) {
 """
 
 
+INTERACTION = """agent = {
+  name = "Shape"
+  agent = @ref("shape")
+}
+task = @prompt("shape")
+inputs.prompts = [{ name = "name" }]
+schema.solution = @json("shape")
+"""
+
+
 def walk_resources(do, ns):
     deploy = f"/v1/namespaces/{ns}/deploy"
     capsule = ('startup = [{ command = "true" }]\nautoTerminate = true\n'
@@ -174,8 +184,10 @@ def walk_resources(do, ns):
                'secrets = [{ secret = @ref("token") mountName = "token" }]\n')
     files = [{"path": "capsules/shape.mtr", "content": capsule},
              {"path": "apps/shape/shape.mtc", "content": APP},
+             {"path": "agents/shape.mtr", "content": 'model = @ref("deepseek.shape")\nprompt = "You answer."\n'},
+             {"path": "interactions/one-shot/shape.mtr", "content": INTERACTION},
              {"path": "json/shape.json", "content": '{"type":"object"}'},
-             {"path": "prompts/shape.md", "content": "Hello.\n"}]
+             {"path": "prompts/shape.md", "content": "Hello, %%name%%.\n"}]
     do("POST", deploy, {"files": files, "dryRun": True}, 200)
     do("POST", deploy, {"files": files}, 200)
     do("POST", deploy, {"files": files, "prune": True}, 200)
@@ -232,6 +244,27 @@ def walk_app_runs(do, ns):
     do("POST", f"/v1/app-runs/{slow['id']}/cancel?wait=60", expect=200)
     assert len(do("GET", f"/v1/app-runs?namespace={ns}&mine=true&limit=2", expect=200)["items"]) == 2
     do("GET", "/v1/app-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
+
+
+def walk_interaction_runs(do, ns):
+    """Nothing is asked: there is no key for its provider."""
+    start = f"/v1/namespaces/{ns}/interactions/shape/runs"
+    body, key = {"inputs": {"NAME": "a"}, "version": None}, {"Idempotency-Key": f"shape-interaction-{ns}"}
+    run = do("POST", start, body, 201, key)
+    assert do("POST", start, body, 200, key)["id"] == run["id"]
+    do("POST", start, {"inputs": {"name": "b"}}, 422, key)
+    do("POST", start, {"inputs": {}}, 400)
+    do("POST", f"/v1/namespaces/{ns}/interactions/none/runs", {}, 404)
+    at = f"/v1/interaction-runs/{run['id']}"
+    ended = do("GET", f"{at}?wait=60", expect=200)
+    assert (ended["status"], ended["endReason"], ended["output"], ended["inputs"]) == ("Error", "noKey", None, {"name": "a"}), ended
+    attempts = do("GET", f"{at}/attempts", expect=200)["items"]
+    assert [(a["number"], a["outcome"], a["messages"][-1]["role"]) for a in attempts] == [(1, "noKey", "user")], attempts
+    do("POST", f"{at}/cancel?wait=60", {}, 200)
+    do("POST", f"{at}/cancel", {"why": 1}, 400)
+    assert len(do("GET", f"/v1/interaction-runs?namespace={ns}&mine=true&interaction=shape", expect=200)["items"]) == 1
+    for more in ("", "/attempts"):
+        do("GET", f"/v1/interaction-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70{more}", expect=404)
 
 
 def walk_commands(do, run):
@@ -313,10 +346,11 @@ def test_answers_are_as_described(api):
     walk_resources(do, name)
     walk_runs(do, name)
     walk_app_runs(do, name)
+    walk_interaction_runs(do, name)
     do("DELETE", f"/v1/namespaces/{name}", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token?force=true", expect=204)
     do("DELETE", f"/v1/namespaces/{name}/vfs/work?force=true", expect=204)
     left = {op["operationId"] for item in API["paths"].values() for key, op in item.items()
             if key != "parameters"} - do.seen
-    assert left == {"deleteNamespace", "getAgent", "getInteraction"} - do.seen, left
+    assert not left, left
