@@ -122,6 +122,21 @@ static int check_base_url(const char *url, mt_err **err)
     return 0;
 }
 
+char *mt_provider_read_base_url(const char *url, mt_err **err)
+{
+    size_t len = strlen(url);
+    char *kept;
+
+    if (check_base_url(url, err) < 0)
+        return NULL;
+    while (url[len - 1] == '/')
+        len--;
+    kept = strndup(url, len);
+    if (!kept)
+        (void)mt_fail_oom(err);
+    return kept;
+}
+
 static int check_schema_mode(const char *word, mt_err **err)
 {
     mt_model_schema_mode mode;
@@ -153,18 +168,14 @@ int mt_provider_set(mt_store *s, const mt_model_provider_info *info,
     mt_provider_change c = *change;
     _cleanup_free_ char *url = NULL;
 
-    if ((is_given(c.base_url) && check_base_url(c.base_url, err) < 0) ||
-        (is_given(c.schema_mode) && check_schema_mode(c.schema_mode, err) < 0) ||
+    if ((is_given(c.schema_mode) && check_schema_mode(c.schema_mode, err) < 0) ||
         check_concurrency(c.concurrency, err) < 0)
         return -1;
-    if (c.base_url) {
-        size_t len = strlen(c.base_url);
-
-        while (len > 0 && c.base_url[len - 1] == '/')
-            len--;
-        c.base_url = url = strndup(c.base_url, len);
+    if (is_given(c.base_url)) {
+        url = mt_provider_read_base_url(c.base_url, err);
         if (!url)
-            return mt_fail_oom(err);
+            return -1;
+        c.base_url = url;
     }
     if (mt_store_provider_set(s, info->name, &c, &p.set, err) < 0)
         return -1;

@@ -19,8 +19,11 @@ bool mt_provider_is_ready(const mt_provider *p); // nothing that it needs is mis
 
 // notFound, with the nearest name and all of them, where the server knows none of that name.
 int mt_provider_get(mt_store *s, mt_str name, mt_provider *ret, mt_err **err);
-// A base URL is http(s)://HOST[:PORT][/PATH], without user, query and fragment; slashes at its end
-// go. badField with the member's name of the API else, and no word of it, as it may hold what is
-// secret. [write]
+// A base URL that is http(s)://HOST[:PORT][/PATH], without user, query and fragment, as it is kept:
+// without slashes at its end. malloc'd; else NULL and badField with the member's name of the API,
+// and no word of the URL, as it may hold what is secret.
+char *mt_provider_read_base_url(const char *url, mt_err **err);
+// Base URL, schema mode and concurrency that make no sense are badField with the members' names.
+// [write]
 int mt_provider_set(mt_store *s, const mt_model_provider_info *info,
                     const mt_provider_change *change, mt_provider *ret, mt_err **err);

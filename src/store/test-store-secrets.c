@@ -163,10 +163,10 @@ static void test_tamper(void)
     refused_to_open("b", MT_E_IO);
     change("UPDATE secrets SET name = 'a' WHERE name = 'b'");
     check_value(work.id, "a", mt_str_of(CANARY));
-    // One bit, a cut, something else altogether.
-    change("UPDATE secrets SET sealed = CAST(substr(sealed, 1, 30) || x'00' || substr(sealed, 32) "
-           "AS BLOB) "
-           "WHERE name = 'a'");
+    // One byte, a cut, something else altogether.
+    change("UPDATE secrets SET sealed = CAST(substr(sealed, 1, 30) || "
+           "CASE substr(sealed, 31, 1) WHEN x'00' THEN x'01' ELSE x'00' END || "
+           "substr(sealed, 32) AS BLOB) WHERE name = 'a'");
     refused_to_open("a", MT_E_IO);
     change("UPDATE secrets SET sealed = substr(sealed, 1, 20) WHERE name = 'a'");
     refused_to_open("a", MT_E_IO);

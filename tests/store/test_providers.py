@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 import mtserver
+from conftest import Api
 
 CANARY = "sk-CANARY-7f3a"
 EVERY = ["anthropic", "custom", "deepseek", "google", "groq", "mistral", "ollama", "openai", "openrouter"]
@@ -159,6 +160,19 @@ def test_o31_keys_of_the_environment_are_taken_once_and_wiped():
         log = log_of(server)
         assert log.count("has the key that was given at the start from now on") == len(NAMES) and "CANARY" not in log
         assert all(variable in log for variable in marks)
+        # Nor has a capsule any of them, as whoever it is run in it.
+        api = Api(server)
+        space = api.namespace("looks")
+        api.capsule(space, [], name="looks", users=[{"name": "other"}])
+        run = api.start(space, "looks")
+        for user in ("maitento", "root", "other"):
+            line = "cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c 'CANAR[Y]'; mt provider-list --json"
+            if user != "maitento":  # who alone is signed in
+                line = line.partition(";")[0]
+            made = api.call("POST", f"/v1/capsule-runs/{run['id']}/commands", {"command": line, "runAsUser": user})
+            done = api.call("GET", f"/v1/capsule-runs/{run['id']}/commands/{made['id']}?wait=30")
+            assert done["outputStandard"].startswith("0\n") and "sk-" not in done["outputStandard"], done
+            assert ("hasKey" in done["outputStandard"]) == (user == "maitento")
         # What was set stays, whatever the next start is given; what was taken away is taken up again.
         for name in ("openai", "groq"):
             server.request("DELETE", f"/v1/providers/{name}")
