@@ -395,6 +395,7 @@ static int write_attempt(interaction_live *l, const loaded *k, const interaction
     _cleanup_buf_ mt_buf faults = MT_BUF_INIT(1 << 20);
     char cost[MT_DECIMAL_TEXT];
     mt_interaction_attempt record = {
+        .number = l->attempt,
         .answer = a->text,
         .reasoning = a->reasoning,
         .http_status = a->status,

@@ -981,7 +981,7 @@ typedef struct mt_interaction_run_filter {
 int mt_store_interaction_run_list(mt_store *s, const mt_user *as,
                                   const mt_interaction_run_filter *filter, mt_page page,
                                   mt_interaction_run_list *ret, mt_err **err); // newest first
-// Those that have not ended, oldest first, all of them, with inputs and plan.
+// Those that have not ended, oldest first, all of them, as lists have them.
 int mt_store_interaction_run_live(mt_store *s, mt_interaction_run_list *ret, mt_err **err);
 // started_by_id NULL: of everybody.
 int mt_store_interaction_run_live_count(mt_store *s, const char *started_by_id, int64_t *ret,

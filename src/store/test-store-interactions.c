@@ -629,8 +629,7 @@ static void test_lists(void)
     CHECK_INT(l.count, 3);
     CHECK_STR(l.items[0].id, ids[0]);
     CHECK_STR(l.items[2].id, below);
-    CHECK_STR(l.items[0].inputs, "{\"question\":\"why\"}");
-    CHECK_STR(l.items[0].plan, "{\"task\":\"Answer: why\"}");
+    CHECK(!l.items[0].inputs && !l.items[0].plan);
     mt_interaction_run_list_done(&l);
     check_live_count(NULL, 3);
     check_live_count(bert.id, 1);

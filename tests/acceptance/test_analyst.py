@@ -45,7 +45,7 @@ def data(fresh_mt, tutorial, model):
     mt("vfs-create", "sales-data", check=0)
     for name in ("sales.csv", "summarise.py"):
         mt("cp", tutorial / "data" / name, f"/vfs/sales-data@tutorials/{name}", check=0)
-    mt("provider-set", "deepseek", "--base-url", model.url, "--key-stdin", input="sk-test-1234567890\n", check=0)
+    mt("provider-set", "deepseek", "--base-url", model.url, "--key-stdin", stdin="sk-test-1234567890\n", check=0)
     mt("deploy", "./maitento", cwd=tutorial, check=0)
     mt("capsule-start", "sales-report", check=0)
     return mt
@@ -76,7 +76,7 @@ def test_072_076_081_082_the_analyst_answers(data, tutorial, model):
     # What the model was told: the agent's prompt, the question, and the transcript where there is one.
     system, task = model.seen[0].texts
     assert system[0] == "system" and system[1].startswith("You answer questions about data by running bash commands")
-    assert task == ("user", task[1]) and task[1].startswith(f"Answer this question about the files in /tmp/data: {QUESTION}\n\nGive the next")
+    assert task == ("user", task[1]) and task[1].startswith(f"Answer this question about the files in /tmp/data: {QUESTION}\n\n\nGive the next")
     later = model.seen[2].texts[1][1]
     assert f"/tmp/data: {QUESTION}\n\nThe commands you have run so far, each with its exit code and output:\n\n$ ls -la /tmp/data\nexit code: 0\n" in later
     assert "%%" not in later and "{{" not in later and model.seen[0].headers["authorization"] == "Bearer sk-test-1234567890"
