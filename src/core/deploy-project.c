@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "mtc/mtc.h"
+#include "schema/schema.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,6 +234,21 @@ static int read_mtr(mt_project *p, mt_project_item *item, const char *path, mt_s
     return keep_checked(p, item, &checked);
 }
 
+static int check_schema(mt_project *p, const mt_project_item *item, const mt_json *v)
+{
+    _cleanup_err_ mt_err *why = NULL;
+    _cleanup_schema_ mt_schema *schema = mt_schema_compile(v, NULL, &why);
+    const char *pointer = mt_err_field(why);
+    mt_json_place place;
+
+    if (schema || mt_err_code(why) == MT_E_OOM)
+        return schema ? 0 : -1;
+    place = mt_json_place_of(item->text.data, item->text.len, mt_str_of(pointer ? pointer : ""));
+    mt_project_report(p, MT_MTR_ERROR, item, place.line, place.column, NULL, "%s",
+                      mt_err_sentence(why));
+    return 0;
+}
+
 static int read_json(mt_project *p, mt_project_item *item)
 {
     _cleanup_json_ mt_json *v = NULL;
@@ -259,6 +275,8 @@ static int read_json(mt_project *p, mt_project_item *item)
                           mt_json_kind_name(kind));
         return 0;
     }
+    if (check_schema(p, item, v) < 0)
+        return -1;
     (void)mt_buf_adds(&b, "{\"schema\":");
     (void)mt_json_write(v, &b, 0);
     (void)mt_buf_adds(&b, "}");

@@ -327,7 +327,7 @@ static void test_items(void)
 
     load(&l, &with, false,
          PROJECT("prompts/letter.md", "%%letter%% %%letter%%", "json/s.json",
-                 "\xef\xbb\xbf{ \"type\": 1 }", "interactions/one-shot/i.mtr", LETTER,
+                 "\xef\xbb\xbf{ \"type\": \"null\" }", "interactions/one-shot/i.mtr", LETTER,
                  "capsules/c.mtr",
                  "vfs = [{ vfs = @ref(\"harvest\"), mountName = \"a\" },\n"
                  "{ vfs = @ref(\"harvest\"), mountName = \"b\" }]",
@@ -345,7 +345,7 @@ static void test_items(void)
     CHECK_STR(items[2].name, "c");
     CHECK_INT(items[2].vfs_count, 1);
     CHECK_STR(items[2].vfs_names[0], "harvest");
-    CHECK_STR(items[4].definition, "{\"schema\":{\"type\":1}}");
+    CHECK_STR(items[4].definition, "{\"schema\":{\"type\":\"null\"}}");
     CHECK_STR(items[5].definition, "{\"text\":\"%%letter%% %%letter%%\",\"inputs\":[\"letter\"]}");
     unload(&l);
 }
@@ -388,6 +388,38 @@ static void test_bad_texts(void)
            "json/x.json:2:8 a value is expected here");
     expect(&empty, false, PROJECT("capsules/x.mtr", "a = \"\xff\""),
            "capsules/x.mtr:1:6 byte 0xff is not UTF-8: save the file as UTF-8");
+}
+
+// Schemas are compiled: a fault stands at the value of its keyword.
+static void test_schemas(void)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\n  \"type\": \"object\",\n  \"properties\": {\n    \"a\": { \"type\": \"strng\" }\n  "
+         "}\n}",
+         "json/x.json:4:20 /properties/a/type: 'strng' is no type: did you mean 'string'?"},
+        {"\xef\xbb\xbf{ \"title\": 5 }",
+         "json/x.json:1:13 /title: 5 is a number, where a string is expected"},
+        {"{\"required\": [\"a\", 7]}",
+         "json/x.json:1:14 /required: the names of properties are strings, and item 1 is a number"},
+        {"{\n\"$ref\": \"https://example.com/s\"}",
+         "json/x.json:2:9 /$ref: 'https://example.com/s' leads nowhere: a schema refers to itself "
+         "('#/$defs/…') and to the meta-schemas, and nothing is fetched: put what is meant under "
+         "$defs"},
+        {"{\"$schema\": \"http://json-schema.org/draft-04/schema#\"}",
+         "json/x.json:1:13 /$schema: the meta-schema 'http://json-schema.org/draft-04/schema' is "
+         "not known: 'https://json-schema.org/draft/2020-12/schema' and "
+         "'http://json-schema.org/draft-07/schema#' are, or leave $schema away for the former"},
+        {"{\"properties\": {\"next\": {\"$ref\": \"#\"}}}", ""},
+        {"{\"$ref\": \"#\"}",
+         "json/x.json:1:10 /$ref: leads back to itself without going into the value, and so to no "
+         "end: refer to it from properties or items"},
+        {"true", ""},
+    };
+
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++)
+        expect(&empty, false, PROJECT("json/x.json", cases[i].text), cases[i].message);
 }
 
 // ---- with a real store ----
@@ -593,6 +625,7 @@ int main(void)
     test_long_path();
     test_nul_in_path();
     test_references();
+    test_schemas();
     test_failing_world();
     test_templates();
     test_items();
