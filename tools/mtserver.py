@@ -52,6 +52,11 @@ def unhurried():
             signal.signal(number, handler)
 
 
+def without_keys(environment):
+    """What programs are started with unless told otherwise: no keys of model providers that the caller has of his own."""
+    return {k: v for k, v in environment.items() if not k.endswith("_API_KEY")}
+
+
 def build_dir():
     return Path(os.environ.get("MT_BUILD", ROOT / "build"))
 
@@ -116,7 +121,8 @@ class Server:
                    "--state", str(self.dir / "state"), "--log-level", self.log_level]
         with log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    env=environment, start_new_session=True)
+                                    env=without_keys(os.environ) if environment is None else environment,
+                                    start_new_session=True)
 
     def said(self, name):
         """What a program logged since it was started; of one that could not go on, its last sentence."""

@@ -55,12 +55,12 @@ typedef struct cli_group {
 extern const cli_group cli_groups[]; // title NULL at the end
 extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
-    cli_vfs_commands[], cli_secret_commands[], cli_file_commands[], cli_copy_commands[],
-    cli_project_commands[], cli_fmt_commands[], cli_app_commands[], cli_app_run_commands[],
-    cli_app_runs_commands[], cli_interaction_commands[], cli_interaction_runs_commands[],
-    cli_capsule_commands[], cli_run_commands[], cli_command_commands[], cli_shell_commands[],
-    cli_logs_commands[], cli_image_commands[], cli_doctor_commands[], cli_help_commands[],
-    cli_completion_commands[], cli_hidden_commands[];
+    cli_vfs_commands[], cli_secret_commands[], cli_provider_commands[], cli_file_commands[],
+    cli_copy_commands[], cli_project_commands[], cli_fmt_commands[], cli_app_commands[],
+    cli_app_run_commands[], cli_app_runs_commands[], cli_interaction_commands[],
+    cli_interaction_runs_commands[], cli_capsule_commands[], cli_run_commands[],
+    cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_image_commands[],
+    cli_doctor_commands[], cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
 
 // Option i of a command (may be NULL): its own, then the common ones; NULL past the end.
 const cli_option *cli_option_find(const cli_command *command, const char *name);

@@ -103,6 +103,11 @@ static void offer_secrets(const completion *k)
     offer_of_namespace(k, "secrets");
 }
 
+static void offer_providers(const completion *k)
+{
+    offer_items(k, "/v1/providers?limit=1000", "name", "baseUrl");
+}
+
 static void offer_users(const completion *k)
 {
     offer_items(k, "/v1/users?limit=1000", "name", "role");
@@ -354,6 +359,7 @@ static const struct {
     {"NAME", "vfs-", offer_vfs},
     {"NAME", "capsule-", offer_capsules},
     {"NAME", "secret-", offer_secrets},
+    {"NAME", "provider-", offer_providers},
     {"NAME", "user-", offer_users},
     {"ID|NAME", "key-", offer_keys},
     {"PATH", "cat", offer_all_paths},

@@ -27,6 +27,7 @@ const cli_group cli_groups[] = {
     {"Runs of apps", cli_app_runs_commands},
     {"Interactions", cli_interaction_commands},
     {"Runs of interactions", cli_interaction_runs_commands},
+    {"Providers of models", cli_provider_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},

@@ -27,7 +27,7 @@ typedef enum mt_verb {
     MT_MAY_START,     // a capsule, app or interaction
     MT_MAY_COMMAND,   // send commands to a run
     MT_MAY_TERMINATE, // a run
-    MT_MAY_ADMIN,     // users, other people's keys, the host's state
+    MT_MAY_ADMIN,     // users, other people's keys, providers of models, the host's state
     MT_VERBS,
 } mt_verb;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of app versions, compiled once for all their runs that live, and what they take.
 #include "core/apps-internal.h"
+#include "core/inputs.h"
 
 #include "base/clock.h"
 
@@ -186,107 +187,22 @@ void app_program_unref(mt_apps *apps, app_program *p)
 
 // ---- inputs ----
 
-// "question (string), times (int)".
-static void list_inputs(const app_program *p, mt_buf *ret)
-{
-    for (size_t i = 0; i < mt_mtc_input_count(p->program); i++) {
-        mt_mtc_input in = mt_mtc_input_at(p->program, i);
-
-        (void)mt_buf_addf(ret, "%s%.*s (%s)", i ? ", " : "", (int)in.name.len, in.name.data,
-                          mt_mtc_type_word(in.type));
-    }
-}
-
-// "inputs.times".
-enum { FIELD = MT_MTC_MAX_NAME + 16 };
-static const char *field_of(mt_str name, char ret[FIELD])
-{
-    (void)snprintf(ret, FIELD, "inputs.%.*s", (int)MT_MIN(name.len, (size_t)MT_MTC_MAX_NAME),
-                   name.data);
-    return ret;
-}
-
-static int is_missing(const app_program *p, mt_str name, mt_err **err)
-{
-    _cleanup_buf_ mt_buf names = MT_BUF_INIT(65536);
-    char field[FIELD];
-
-    list_inputs(p, &names);
-    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
-                         "the input '%.*s' of app '%s' is missing; it takes: %s", (int)name.len,
-                         name.data, p->app.name, mt_buf_str(&names));
-}
-
-static int no_input(const app_program *p, mt_str name, mt_err **err)
-{
-    _cleanup_buf_ mt_buf names = MT_BUF_INIT(65536);
-    size_t count = mt_mtc_input_count(p->program);
-    char field[FIELD];
-
-    list_inputs(p, &names);
-    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
-                         count ? "app '%s' has no input '%.*s'; there are: %s"
-                               : "app '%s' has no input '%.*s'; it takes none%s",
-                         p->app.name, (int)MT_MIN(name.len, (size_t)80), name.data,
-                         mt_buf_str(&names));
-}
-
-static size_t input_by_name(const app_program *p, mt_str name)
-{
-    for (size_t i = 0; i < mt_mtc_input_count(p->program); i++) {
-        mt_str known = mt_mtc_input_at(p->program, i).name;
-
-        if (known.len == name.len && strncasecmp(known.data, name.data, name.len) == 0)
-            return i;
-    }
-    return SIZE_MAX;
-}
-
-static int check_names(const app_program *p, const mt_json *given, mt_err **err)
-{
-    char field[FIELD];
-
-    for (size_t i = 0; i < mt_json_count(given); i++) {
-        mt_str name = mt_json_name_at(given, i);
-
-        if (input_by_name(p, name) == SIZE_MAX)
-            return no_input(p, name, err);
-        for (size_t j = 0; j < i; j++)
-            if (input_by_name(p, mt_json_name_at(given, j)) == input_by_name(p, name))
-                return mt_fail_field(err, MT_E_BAD_FIELD, field_of(name, field),
-                                     "the input '%.*s' is given twice: capitals and small letters "
-                                     "are one",
-                                     (int)name.len, name.data);
-    }
-    return 0;
-}
-
-static const mt_json *value_of(const app_program *p, const mt_json *given, size_t input)
-{
-    for (size_t i = 0; i < mt_json_count(given); i++)
-        if (input_by_name(p, mt_json_name_at(given, i)) == input)
-            return mt_json_value_at(given, i);
-    return NULL;
-}
-
 int app_inputs(const app_program *p, const mt_json *given, mt_json **ret, mt_err **err)
 {
-    _cleanup_json_ mt_json *inputs = mt_json_new_object();
+    size_t count = mt_mtc_input_count(p->program);
+    _cleanup_free_ mt_input_spec *specs = calloc(count + 1, sizeof(*specs));
+    char whose[MT_STORE_NAME + 8];
 
-    if (check_names(p, given, err) < 0)
-        return -1;
-    for (size_t i = 0; i < mt_mtc_input_count(p->program); i++) {
-        mt_mtc_input in = mt_mtc_input_at(p->program, i);
-        const mt_json *value = value_of(p, given, i);
-
-        if (!value)
-            return is_missing(p, in.name, err);
-        (void)mt_json_set_str(inputs, in.name, mt_json_ref(value));
-    }
-    if (!mt_json_ok(inputs))
+    if (!specs)
         return mt_fail_oom(err);
-    *ret = MT_TAKE_PTR(inputs);
-    return 0;
+    for (size_t i = 0; i < count; i++) {
+        mt_mtc_input in = mt_mtc_input_at(p->program, i);
+
+        specs[i] =
+            (mt_input_spec){.name = in.name, .note = mt_mtc_type_word(in.type), .required = true};
+    }
+    (void)snprintf(whose, sizeof(whose), "app '%s'", p->app.name);
+    return mt_inputs_match(whose, specs, count, given, ret, err);
 }
 
 // Texts and numbers as they are, the rest as JSON.
@@ -315,11 +231,11 @@ static int give_input(mt_vm *vm, size_t i, mt_mtc_input in, const mt_json *value
 {
     _cleanup_buf_ mt_buf text = MT_BUF_INIT(MT_VM_STRING);
     _cleanup_err_ mt_err *why = NULL;
-    char field[FIELD];
+    char field[MT_INPUT_FIELD];
     mt_str as;
 
     if (!may_be(in.type, mt_json_kind_of(value)))
-        return mt_fail_field(err, MT_E_BAD_FIELD, field_of(in.name, field),
+        return mt_fail_field(err, MT_E_BAD_FIELD, mt_input_field(in.name, field),
                              "the input '%.*s' is of type %s and cannot be %s", (int)in.name.len,
                              in.name.data, mt_mtc_type_word(in.type),
                              mt_json_kind_name(mt_json_kind_of(value)));
@@ -331,7 +247,7 @@ static int give_input(mt_vm *vm, size_t i, mt_mtc_input in, const mt_json *value
         mt_err_move(err, MT_TAKE_PTR(why));
         return -1;
     }
-    return mt_fail_field(err, MT_E_BAD_FIELD, field_of(in.name, field),
+    return mt_fail_field(err, MT_E_BAD_FIELD, mt_input_field(in.name, field),
                          "the input %s (its type is %s)", mt_err_sentence(why),
                          mt_mtc_type_word(in.type));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the items of a project refer to: other items, what the namespace has, names of inputs.
 #include "core/deploy-internal.h"
-
-#include <stdio.h>
+#include "model/provider.h"
 
 // Names of one kind in order; asked with i = 0, 1, 2, … so that the place is kept between.
 typedef struct names {
@@ -83,23 +82,32 @@ static int resolve_secret(mt_project *p, const mt_project_item *item, const mt_m
     return r < 0 ? -1 : 0;
 }
 
+static const char *way_out(mt_project *p, const mt_model_provider_info *info)
+{
+    if (!info->needs_key)
+        return mt_arena_printf(p->arena, "mt provider-set %s --base-url URL", info->name);
+    if (!info->key_env)
+        return mt_arena_printf(p->arena, "mt provider-set %s", info->name);
+    return mt_arena_printf(p->arena, "mt provider-set %s, or %s at the server's start", info->name,
+                           info->key_env);
+}
+
 // A deploy needs no key of the provider, a run does: a warning says so in time.
 static int resolve_model(mt_project *p, const mt_project_item *item, const mt_mtr_ref *ref,
                          mt_err **err)
 {
-    char provider[64];
+    const mt_model_provider_info *info =
+        mt_model_provider_by_name((mt_str){ref->name, strcspn(ref->name, ".")});
     int r;
 
-    (void)snprintf(provider, sizeof(provider), "%.*s", (int)MT_MIN(strcspn(ref->name, "."), 63u),
-                   ref->name);
-    if (mt_streq(provider, "ollama") || mt_streq(provider, "custom"))
+    if (!info || (!info->needs_key && info->base_url)) // nothing can be missing
         return 0;
-    r = p->world->has(p->world->data, ref->kind, provider, err);
+    r = p->world->has(p->world->data, ref->kind, info->name, err);
     if (r == 0)
-        mt_project_report(p, MT_MTR_WARNING, item, ref->line, ref->column, NULL,
-                          "this server has no key for '%s' yet: agent '%s' can be deployed, but "
-                          "not asked",
-                          provider, item->name);
+        mt_project_report(p, MT_MTR_WARNING, item, ref->line, ref->column, way_out(p, info),
+                          "this server has no %s for '%s' yet: agent '%s' can be deployed, but not "
+                          "asked",
+                          info->needs_key ? "key" : "base URL", info->name, item->name);
     return r < 0 ? -1 : 0;
 }
 

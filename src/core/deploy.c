@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/deploy-internal.h"
+#include "core/providers.h"
 
 enum { PROJECT_ARENA = 192 << 20 };
 
@@ -138,6 +139,7 @@ static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **er
     store_world *w = data;
     mt_vfs_record vfs;
     mt_secret secret;
+    mt_provider provider;
     mt_err *why = NULL;
 
     switch (kind) {
@@ -152,8 +154,10 @@ static int world_has(void *data, mt_ref_kind kind, const char *name, mt_err **er
     case MT_REF_SECRET:
         return found(mt_store_secret_get(w->store, NULL, w->ns->id, name, &secret, &why), &why,
                      err);
-    case MT_REF_MODEL: // the store keeps no keys of providers yet
-        break;
+    case MT_REF_MODEL:
+        return mt_provider_get(w->store, mt_str_of(name), &provider, err) < 0
+                   ? -1
+                   : mt_provider_is_ready(&provider);
     }
     return 0;
 }

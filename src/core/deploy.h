@@ -32,7 +32,7 @@ typedef struct mt_deploy_world {
     const char *namespace_name;
     void *data;
     // 1: there is one of that name, 0: none, -1: *err. For MT_REF_MODEL the name is a provider and
-    // the question is whether the server has a key for it.
+    // the question is whether its models can be asked.
     int (*has)(void *data, mt_ref_kind kind, const char *name, mt_err **err);
     // The deployed prompt's text (malloc'd) in *ret: 1, or 0 when there is none, or -1.
     int (*prompt)(void *data, const char *name, char **ret, size_t *ret_len, mt_err **err);

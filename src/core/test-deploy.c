@@ -11,7 +11,7 @@
 // ---- a world of a few names ----
 
 typedef struct fake {
-    const char *vfs, *agent, *prompt_name, *prompt_text;
+    const char *vfs, *agent, *provider, *prompt_name, *prompt_text;
     const char *interaction, *interaction_definition;
     bool fails;
 } fake;
@@ -29,6 +29,8 @@ static int fake_has(void *data, mt_ref_kind kind, const char *name, mt_err **err
         return mt_streq(f->agent, name);
     case MT_REF_PROMPT:
         return mt_streq(f->prompt_name, name);
+    case MT_REF_MODEL:
+        return mt_streq(f->provider, name);
     default:
         return 0;
     }
@@ -226,7 +228,7 @@ static void test_nul_in_path(void)
 
 static void test_references(void)
 {
-    static const fake with = {.vfs = "harvest", .agent = "clerk"};
+    static const fake with = {.vfs = "harvest", .agent = "clerk", .provider = "deepseek"};
 
     expect(
         &empty, false,
@@ -242,7 +244,14 @@ static void test_references(void)
         "k]");
     expect(&empty, false, PROJECT("agents/a.mtr", "model = @ref(\"deepseek.v4\")\nprompt = \"x\""),
            "warning agents/a.mtr:1:9 this server has no key for 'deepseek' yet: agent 'a' can be "
-           "deployed, but not asked");
+           "deployed, but not asked [mt provider-set deepseek, or DEEPSEEK_API_KEY at the server's "
+           "start]");
+    expect(
+        &empty, false, PROJECT("agents/a.mtr", "model = @ref(\"custom.x\")\nprompt = \"x\""),
+        "warning agents/a.mtr:1:9 this server has no base URL for 'custom' yet: agent 'a' can be "
+        "deployed, but not asked [mt provider-set custom --base-url URL]");
+    expect(&with, false, PROJECT("agents/a.mtr", "model = @ref(\"deepseek.v4\")\nprompt = \"x\""),
+           "");
     expect(&empty, false,
            PROJECT("agents/clark.mtr", MODEL, "interactions/one-shot/i.mtr", LETTER,
                    "prompts/letter.md", "%%letter%%"),

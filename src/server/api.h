@@ -191,7 +191,7 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_apps[], mt_routes_interactions[], mt_routes_system[];
+    mt_routes_apps[], mt_routes_interactions[], mt_routes_providers[], mt_routes_system[];
 
 void mt_word_write(mt_jw *w, const char *name, const char *word); // null where it is ""
 // The members of a run of whatever kind that tell who started it: startedBy, parentRunId,

@@ -10,6 +10,7 @@
 #include "server/app-calls.h"
 #include "server/config.h"
 #include "server/confine.h"
+#include "server/provider-keys.h"
 #include "server/server.h"
 #include "server/shells.h"
 #include "vfs/vfs.h"
@@ -31,6 +32,7 @@ enum {
 
 typedef struct daemon_state {
     mt_config config;
+    mt_provider_keys provider_keys; // until the store has them
     mt_api api;
     mt_loop *loop;
     mt_server *server;
@@ -400,6 +402,7 @@ static int start_as_service(daemon_state *d, mt_err **err)
 {
     if (confine(d, err) < 0 || open_parts(d, err) < 0)
         return -1;
+    mt_provider_keys_store(&d->provider_keys, d->api.store);
     sweep_file_systems(d);
     if (open_interactions(d, err) < 0 || open_apps(d, err) < 0)
         return -1;
@@ -448,6 +451,7 @@ static void release(daemon_state *d)
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
     mt_loop_free(d->loop);
+    mt_provider_keys_done(&d->provider_keys);
     mt_close_fd(&d->signal_fd);
     mt_close_fd(&d->api.vfs_dirfd);
     mt_close_fd(&d->api.runs_dirfd);
@@ -476,6 +480,7 @@ int main(int argc, char **argv)
     }
     (void)umask(0077);
     mt_log_init("maitentod", d.config.log_level);
+    mt_provider_keys_take(&d.provider_keys);
     mt_allow_many_fds(FDS_WANTED);
     r = run(&d, &err);
     if (r < 0)

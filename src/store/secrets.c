@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Secrets. The sealed form of a value is
-//
-//   nonce (24 bytes, random for each value) | XChaCha20-Poly1305 of the value (length + 16)
-//
-// under a key derived from the key file, with the record's id, namespace and name as additional
-// data. So whoever can write to the database, but has not the key file, cannot put the value of one
+// Secrets. A value is sealed (seal.c) with the record's id, namespace and name as additional data.
+// So whoever can write to the database, but has not the key file, cannot put the value of one
 // record into another that he may mount, nor move a record to his namespace or to another name.
 #include "store/store-internal.h"
 
-#include <sodium.h>
 #include <stdio.h>
 
 enum {
-    NONCE = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
-    TAG = crypto_aead_xchacha20poly1305_ietf_ABYTES,
-    SEALED_MAX = NONCE + MT_SECRET_MAX + TAG,
+    SEALED_MAX = MT_SECRET_MAX + STORE_SEAL,
     BINDING_MAX = 2 * MT_ID_TEXT + MT_STORE_NAME,
 };
 
@@ -80,52 +73,34 @@ static int need_by_name(db *d, const mt_user *as, const char *namespace_id, cons
 
 // ---- sealing ----
 
-static size_t binding_of(const mt_secret *v, char out[BINDING_MAX])
+static mt_str binding_of(const mt_secret *v, char out[BINDING_MAX])
 {
     int n = snprintf(out, BINDING_MAX, "%s %s %s", v->id, v->namespace_id, v->name);
 
-    return (size_t)n;
+    return (mt_str){out, (size_t)n};
 }
 
 static size_t seal(const mt_store *s, const mt_secret *v, mt_str value,
                    unsigned char out[SEALED_MAX])
 {
     char binding[BINDING_MAX];
-    size_t bound = binding_of(v, binding);
-    unsigned long long len;
 
-    randombytes_buf(out, NONCE);
-    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
-        out + NONCE, &len, (const unsigned char *)value.data, value.len,
-        (const unsigned char *)binding, bound, NULL, out, s->secret_key);
-    return NONCE + (size_t)len;
+    return store_seal(s, value, binding_of(v, binding), out);
 }
 
-// The room that ret has is exactly what the value takes.
-static int unseal(const mt_store *s, const mt_secret *v, const unsigned char *sealed, size_t len,
+static int unseal(const mt_store *s, const mt_secret *v, const void *sealed, size_t len,
                   mt_buf *ret, mt_err **err)
 {
     char binding[BINDING_MAX];
-    size_t bound = binding_of(v, binding);
-    unsigned char *out;
-    int r = -1;
+    int r = store_unseal(s, sealed, len, MT_SECRET_MAX, binding_of(v, binding), ret, err);
 
-    if (len > NONCE + TAG && len <= SEALED_MAX) {
-        out = mt_buf_reserve(ret, len - NONCE - TAG);
-        if (!out)
-            return mt_fail_oom(err);
-        r = crypto_aead_xchacha20poly1305_ietf_decrypt(out, NULL, NULL, sealed + NONCE, len - NONCE,
-                                                       (const unsigned char *)binding, bound,
-                                                       sealed, s->secret_key);
-    }
-    if (r != 0)
-        return mt_fail(err, MT_E_IO,
-                       "the value of secret '%s' in namespace '%s' cannot be read: the store was "
-                       "changed from outside; put it back from a backup, or give the secret its "
-                       "value again (mt secret-set %s)",
-                       v->name, v->namespace_name, v->name);
-    mt_buf_added(ret, len - NONCE - TAG);
-    return 0;
+    if (r <= 0)
+        return r;
+    return mt_fail(err, MT_E_IO,
+                   "the value of secret '%s' in namespace '%s' cannot be read: the store was "
+                   "changed from outside; put it back from a backup, or give the secret its "
+                   "value again (mt secret-set %s)",
+                   v->name, v->namespace_name, v->name);
 }
 
 int mt_store_secret_open(mt_store *s, const char *namespace_id, const char *name, mt_buf *ret,

@@ -157,6 +157,15 @@ static inline const char *text_or(const char *text, const char *otherwise)
 const char *as_id(const mt_user *as); // '' for the server
 int64_t as_all(const mt_user *as);    // 1: sees everything
 
+// seal.c
+enum { STORE_SEAL = 40 }; // so many bytes longer is what is sealed
+// Seals value for binding; out has room for it and STORE_SEAL more. The length.
+size_t store_seal(const mt_store *s, mt_str value, mt_str binding, unsigned char *out);
+// Appends the value to ret. 0, 1: this is none of up to max bytes that was sealed here for binding,
+// < 0. Where it is not 0, ret may have more room, but no more content.
+int store_unseal(const mt_store *s, const void *sealed, size_t len, size_t max, mt_str binding,
+                 mt_buf *ret, mt_err **err);
+
 // idempotency.c
 typedef enum keyed_kind { KEYED_RUN, KEYED_COMMAND, KEYED_APP_RUN } keyed_kind;
 typedef struct keyed_request {

@@ -256,6 +256,61 @@ int mt_store_secret_open(mt_store *s, const char *namespace_id, const char *name
                          mt_err **err);
 
 // ---------------------------------------------------------------------------------------------
+// Providers of models: what an operator has set of each, by its name. What the server knows of one
+// by itself, and which there are, is not known here. A key goes in and is sealed under the key
+// file, bound to name and base URL: whoever can write to the database alone can neither give it to
+// another provider nor have it sent elsewhere.
+
+enum {
+    MT_PROVIDER_KEY_MAX = 4096, // bytes of a key
+    MT_PROVIDER_URL = 1024,     // of a base URL, with a NUL
+    MT_PROVIDER_PRICE = 32,     // of a decimal, with a NUL
+};
+
+typedef struct mt_provider_record {
+    char name[MT_STORE_NAME];
+    char base_url[MT_PROVIDER_URL];    // "": not set, as what follows
+    char schema_mode[MT_STORE_WORD];   //
+    int64_t concurrency;               // 0: not set
+    char price_in[MT_PROVIDER_PRICE];  // of a million tokens
+    char price_out[MT_PROVIDER_PRICE]; //
+    bool has_key;
+    int64_t date_created, date_updated; // 0: nothing of it is set
+} mt_provider_record;
+
+typedef struct mt_provider_list {
+    mt_provider_record *items;
+    size_t count;
+} mt_provider_list;
+void mt_provider_list_done(mt_provider_list *l);
+
+// NULL, or below 0 for concurrency: that stays; "", or 0: it is taken away.
+typedef struct mt_provider_change {
+    const char *base_url, *schema_mode, *price_in, *price_out;
+    int64_t concurrency;
+    mt_str key; // data NULL: stays; len 0: is taken away. The caller's, who wipes it
+} mt_provider_change;
+#define MT_PROVIDER_CHANGE_INIT \
+    {                           \
+        .concurrency = -1       \
+    }
+
+// Base URL and schema mode are taken as they are: their grammar is the caller's. One of which
+// nothing is set any more is as if it had never been. [write]
+int mt_store_provider_set(mt_store *s, const char *name, const mt_provider_change *change,
+                          mt_provider_record *ret, mt_err **err);
+// 1: nothing of it is set; then *ret has its name alone. So in the next one.
+int mt_store_provider_get(mt_store *s, const char *name, mt_provider_record *ret, mt_err **err);
+// With its key, for asking a model; nothing is appended where there is none. ret_key is a
+// MT_BUF_SECRET_INIT one. A key that was not sealed here for that name and base URL is an error.
+int mt_store_provider_open(mt_store *s, const char *name, mt_provider_record *ret, mt_buf *ret_key,
+                           mt_err **err);
+// All of which something is set, by name.
+int mt_store_provider_list(mt_store *s, mt_provider_list *ret, mt_err **err);
+// All that was set of it goes, the key, too. 1: nothing was. [write]
+int mt_store_provider_delete(mt_store *s, const char *name, mt_err **err);
+
+// ---------------------------------------------------------------------------------------------
 // Deployed resources and their versions (immutable, numbered from 1)
 
 typedef enum mt_resource_kind {
@@ -989,10 +1044,10 @@ int mt_store_interaction_run_delete(mt_store *s, const char *id, mt_err **err);
 typedef struct mt_event {
     int64_t number; // 0 of one that is told to the listener alone
     int64_t time_us;
-    char kind[MT_STORE_WORD]; // user key namespace vfs secret agent app capsule interaction json
-                              // prompt capsuleRun command appRun interactionRun
-    char object_id[MT_ID_TEXT];
-    char namespace_id[MT_ID_TEXT]; // "" for users and keys
+    char kind[MT_STORE_WORD]; // user key namespace vfs secret provider agent app capsule
+                              // interaction json prompt capsuleRun command appRun interactionRun
+    char object_id[MT_STORE_NAME]; // of a provider its name
+    char namespace_id[MT_ID_TEXT]; // "" for users, keys and providers
     char change[MT_STORE_WORD];    // created updated deleted ready printed ended …
 } mt_event;
 

@@ -159,6 +159,25 @@ def test_a_model_without_a_key_is_a_warning(api, ns):
     answer = api.deploy(ns, {"agents/a.mtr": 'model = @ref("deepseek.v4")\nprompt = "x"\n'})
     assert answer["warnings"][0]["file"] == "agents/a.mtr"
     assert "no key for 'deepseek'" in answer["warnings"][0]["message"]
+    assert answer["warnings"][0]["hint"] == "mt provider-set deepseek, or DEEPSEEK_API_KEY at the server's start"
+    api.call("PUT", "/v1/providers/deepseek", {"key": "k"})
+    try:
+        assert not api.deploy(ns, {"agents/a.mtr": 'model = @ref("deepseek.v4")\nprompt = "x"\n'})["warnings"]
+    finally:
+        api.call("DELETE", "/v1/providers/deepseek")
+    assert api.deploy(ns, {"agents/a.mtr": 'model = @ref("deepseek.v4")\nprompt = "x"\n'}, dryRun=True)["warnings"]
+
+
+def test_models_that_need_no_key_need_a_place(api, ns):
+    assert not api.deploy(ns, {"agents/a.mtr": 'model = @ref("ollama.llama3:8b")\nprompt = "x"\n'})["warnings"]
+    project = {"agents/a.mtr": 'model = @ref("custom.x")\nprompt = "x"\n'}
+    warning = api.deploy(ns, project, dryRun=True)["warnings"][0]
+    assert "no base URL for 'custom'" in warning["message"] and "--base-url" in warning["hint"]
+    api.call("PUT", "/v1/providers/custom", {"baseUrl": "http://127.0.0.1:8000/v1"})
+    try:
+        assert not api.deploy(ns, project, dryRun=True)["warnings"]
+    finally:
+        api.call("DELETE", "/v1/providers/custom")
 
 
 def test_limits_over_the_ceiling_are_refused_with_it(api, ns):

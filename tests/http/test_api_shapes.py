@@ -136,6 +136,26 @@ def walk_secrets(do, ns):
     do("DELETE", f"{at}/bytes", expect=204)
 
 
+def walk_providers(do):
+    at = "/v1/providers"
+    assert [p["name"] for p in do("GET", f"{at}?limit=2&after=custom", expect=200)["items"]] == ["deepseek", "google"]
+    do("GET", f"{at}/custom", expect=200)
+    do("GET", f"{at}/none", expect=404)
+    do("PUT", f"{at}/none", {"key": "x"}, 404)
+    set_all = {"key": "x", "baseUrl": "https://llm.example/v1", "schemaMode": "tool", "concurrency": 2,
+               "pricePerMillionTokensIn": "0.5", "pricePerMillionTokensOut": "1"}
+    assert do("PUT", f"{at}/custom", set_all, 200)["ready"]
+    for body in ({"keey": "x"}, {"key": ""}, {"key": 7}, {"key": "a b"}, {"baseUrl": "llm"}, {"baseUrl": ""},
+                 {"schemaMode": "strict"}, {"concurrency": 0}, {"concurrency": 513}, {"concurrency": "2"},
+                 {"pricePerMillionTokensIn": 0.5}, {"pricePerMillionTokensOut": "1e3"}, []):
+        do("PUT", f"{at}/custom", body, 400)
+    do("PUT", f"{at}/custom", {"key": "x" * 4097}, 413)
+    do("PUT", f"{at}/custom", {"key": None}, 200)
+    do("DELETE", f"{at}/custom", expect=204)
+    do("DELETE", f"{at}/custom", expect=204)
+    do("DELETE", f"{at}/none", expect=404)
+
+
 APP = """string main(string name, jsonArray list) {
 \tPrintLine("x");
 \tLogWarning("y");
@@ -322,6 +342,7 @@ def test_answers_are_as_described(api):
     walk_files(do, f"/v1/namespaces/{name}/vfs/work")
     walk_files(do, f"/v1/vfs/{vfs['id']}")
     walk_secrets(do, name)
+    walk_providers(do)
     walk_resources(do, name)
     walk_runs(do, name)
     walk_app_runs(do, name)
