@@ -389,6 +389,8 @@ bool api_is_ending(const char *word)
 const cli_runs cli_capsule_runs = {"/v1/capsule-runs", "capsule", "run", "terminate",
                                    "capsule-run-list"};
 const cli_runs cli_app_runs = {"/v1/app-runs", "app", "app run", "cancel", "app-runs"};
+const cli_runs cli_interaction_runs = {"/v1/interaction-runs", "interaction", "interaction run",
+                                       "cancel", "interaction-runs"};
 
 static int last_run(cli *c, const cli_runs *kind, char **ret, mt_err **err)
 {

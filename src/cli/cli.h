@@ -57,7 +57,8 @@ extern const cli_option cli_common_options[];
 extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_namespace_commands[],
     cli_vfs_commands[], cli_secret_commands[], cli_provider_commands[], cli_file_commands[],
     cli_copy_commands[], cli_project_commands[], cli_fmt_commands[], cli_app_commands[],
-    cli_app_run_commands[], cli_app_runs_commands[], cli_capsule_commands[], cli_run_commands[],
+    cli_app_run_commands[], cli_app_runs_commands[], cli_interaction_commands[],
+    cli_interaction_runs_commands[], cli_capsule_commands[], cli_run_commands[],
     cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_image_commands[],
     cli_doctor_commands[], cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
 
@@ -187,7 +188,7 @@ typedef struct cli_runs {
     const char *stop; // the end of the address that stops one: "cancel"
     const char *list; // the command that shows them
 } cli_runs;
-extern const cli_runs cli_capsule_runs, cli_app_runs;
+extern const cli_runs cli_capsule_runs, cli_app_runs, cli_interaction_runs;
 // A run's id from what the user wrote: a whole one, the ending of one, "@last".
 int api_id_of_run(cli *c, const cli_runs *kind, const char *word, char **ret, mt_err **err);
 int api_run_id(cli *c, const char *word, char **ret, mt_err **err); // of a capsule
@@ -213,6 +214,8 @@ void cli_print_error(const cli *c, const mt_err *err);
 
 // "NAME  TEXT" on stdout, nothing where text is "". flat: in one line whatever is in it.
 void cli_field(const char *name, const char *text, bool flat);
+void cli_field_values(const char *name,
+                      const mt_json *values); // of an object: "NAME  MEMBER = JSON"
 
 // A table: cells are copied; NULL is "". The header is shown on a terminal only.
 typedef struct cli_table cli_table;

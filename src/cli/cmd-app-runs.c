@@ -38,17 +38,6 @@ static void print_run(const mt_json *v)
     cli_field("repeats", cli_text(v, "rerunOf"), false);
 }
 
-static void print_values(const char *name, const mt_json *values)
-{
-    for (size_t i = 0; i < mt_json_count(values); i++) {
-        _cleanup_buf_ mt_buf text = MT_BUF_INIT(SIZE_MAX / 2);
-
-        (void)mt_buf_addf(&text, "%s = ", mt_json_name_at(values, i).data);
-        (void)mt_json_write(mt_json_value_at(values, i), &text, 0);
-        cli_field(name, mt_buf_str(&text), true);
-    }
-}
-
 static int run_get(cli *c, mt_err **err)
 {
     _cleanup_free_ char *id = NULL, *path = NULL, *url = NULL;
@@ -64,8 +53,8 @@ static int run_get(cli *c, mt_err **err)
     if (c->json)
         return cli_print_json(run, err);
     print_run(run);
-    print_values("input", mt_json_get(run, "inputs"));
-    print_values("output", mt_json_get(run, "outputs"));
+    cli_field_values("input", mt_json_get(run, "inputs"));
+    cli_field_values("output", mt_json_get(run, "outputs"));
     if (mt_json_given(mt_json_get(run, "returnValue"))) {
         (void)mt_json_write(mt_json_get(run, "returnValue"), &value, 0);
         cli_field("returned", mt_buf_str(&value), true);

@@ -93,6 +93,11 @@ static void offer_apps(const completion *k)
     offer_of_namespace(k, "apps");
 }
 
+static void offer_interactions(const completion *k)
+{
+    offer_of_namespace(k, "interactions");
+}
+
 static void offer_secrets(const completion *k)
 {
     offer_of_namespace(k, "secrets");
@@ -113,9 +118,9 @@ static void offer_keys(const completion *k)
     offer_items(k, "/v1/keys?limit=1000", "id", "name");
 }
 
-// of: the member that names what runs.
-static void offer_newest_runs(const completion *k, const char *path, const char *of)
+static void offer_newest_runs(const completion *k, const cli_runs *kind)
 {
+    _cleanup_free_ char *path = xprintf("%s?limit=50", kind->path);
     _cleanup_json_ mt_json *answer = NULL;
     const mt_json *items;
 
@@ -125,8 +130,8 @@ static void offer_newest_runs(const completion *k, const char *path, const char 
     items = mt_json_get(answer, "items");
     for (size_t i = 0; i < mt_json_count(items); i++) {
         const mt_json *v = mt_json_at(items, i);
-        _cleanup_free_ char *about = xprintf("%s, %s, %s", cli_text(v, of), cli_text(v, "status"),
-                                             cli_time(v, "dateCreated"));
+        _cleanup_free_ char *about = xprintf("%s, %s, %s", cli_text(v, kind->of),
+                                             cli_text(v, "status"), cli_time(v, "dateCreated"));
 
         offer(k, cli_text(v, "id"), about);
     }
@@ -134,12 +139,17 @@ static void offer_newest_runs(const completion *k, const char *path, const char 
 
 static void offer_runs(const completion *k)
 {
-    offer_newest_runs(k, "/v1/capsule-runs?limit=50", "capsule");
+    offer_newest_runs(k, &cli_capsule_runs);
 }
 
 static void offer_app_runs(const completion *k)
 {
-    offer_newest_runs(k, "/v1/app-runs?limit=50", "app");
+    offer_newest_runs(k, &cli_app_runs);
+}
+
+static void offer_interaction_runs(const completion *k)
+{
+    offer_newest_runs(k, &cli_interaction_runs);
 }
 
 // Of the run that the words before name, else of the newest.
@@ -317,6 +327,7 @@ static const struct {
     {"@namespace", offer_namespaces},
     {"@capsule", offer_capsules},
     {"@app", offer_apps},
+    {"@interaction", offer_interactions},
     {"@command", offer_commands},
     {"@capsuleUser", offer_capsule_users},
     {"@vfs", offer_vfs},
@@ -335,8 +346,10 @@ static const struct {
 } arguments[] = {
     {"RUN", "capsule-command-", offer_runs_and_commands},
     {"RUN", "app-", offer_app_runs},
+    {"RUN", "interaction-", offer_interaction_runs},
     {"RUN", "", offer_runs},
     {"APP", "", offer_apps},
+    {"INTERACTION", "", offer_interactions},
     {"COMMAND", "capsule-command-", offer_commands},
     {"COMMAND", "help", offer_mt_commands},
     {"NAMESPACE", "", offer_namespaces},
@@ -424,25 +437,28 @@ static void offer_values(const completion *k, const cli_option *o)
     }
 }
 
-// --input-NAME for each that the app takes which the words before name.
+// --input-NAME for each that the app or interaction takes which the words before name.
 static void offer_inputs(const completion *k)
 {
+    bool of_app = mt_starts_with(k->c->command->name, "app-");
     _cleanup_free_ char *path = NULL;
-    _cleanup_json_ mt_json *app = NULL;
+    _cleanup_json_ mt_json *taker = NULL;
     const mt_json *inputs;
     const char *ns;
 
     if (k->c->arg_count == 0 || cli_namespace(k->c, &ns, NULL) < 0)
         return;
-    path = api_path("/v1/namespaces/%s/apps/%s", ns, k->c->args[0]);
-    if (api_get(k->c, path, &app, NULL) < 0)
+    path = api_path("/v1/namespaces/%s/%s/%s", ns, of_app ? "apps" : "interactions", k->c->args[0]);
+    if (api_get(k->c, path, &taker, NULL) < 0)
         return;
-    inputs = mt_json_get(app, "inputs");
+    inputs = of_app
+                 ? mt_json_get(taker, "inputs")
+                 : mt_json_get(mt_json_get(mt_json_get(taker, "definition"), "inputs"), "prompts");
     for (size_t i = 0; i < mt_json_count(inputs); i++) {
         const mt_json *v = mt_json_at(inputs, i);
         _cleanup_free_ char *value = xprintf("--input-%s", cli_text(v, "name"));
 
-        offer(k, value, cli_text(v, "type"));
+        offer(k, value, cli_text(v, of_app ? "type" : "description"));
     }
 }
 

@@ -25,6 +25,8 @@ const cli_group cli_groups[] = {
     {"Shells in runs", cli_shell_commands},
     {"Apps", cli_app_run_commands},
     {"Runs of apps", cli_app_runs_commands},
+    {"Interactions", cli_interaction_commands},
+    {"Runs of interactions", cli_interaction_runs_commands},
     {"Providers of models", cli_provider_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},

@@ -136,6 +136,17 @@ void cli_field(const char *name, const char *text, bool flat)
     (void)fputc('\n', stdout);
 }
 
+void cli_field_values(const char *name, const mt_json *values)
+{
+    for (size_t i = 0; i < mt_json_count(values); i++) {
+        _cleanup_buf_ mt_buf text = MT_BUF_INIT(SIZE_MAX / 2);
+
+        (void)mt_buf_addf(&text, "%s = ", mt_json_name_at(values, i).data);
+        (void)mt_json_write(mt_json_value_at(values, i), &text, 0);
+        cli_field(name, mt_buf_str(&text), true);
+    }
+}
+
 int cli_print_json(const mt_json *v, mt_err **err)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(SIZE_MAX / 2);
