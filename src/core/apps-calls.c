@@ -370,11 +370,11 @@ static int journalled(app_live *l, const mt_app_call_record **ret, mt_err **err)
 
 static app_step diverged(app_live *l, const mt_app_call_record *r, const char *name)
 {
-    _cleanup_free_ char *sentence = mt_asprintf(
-        "call %lld was %s when the run was first done, and is %s%s at %s now: the run "
-        "cannot be taken up again",
-        (long long)r->number, r->name, name,
-        strcmp(r->name, name) == 0 ? " with other arguments" : "", mt_vm_place(l->vm));
+    _cleanup_free_ char *sentence =
+        mt_asprintf("call %lld was %s when the run was first done, and is %s%s at %s now: the run "
+                    "cannot be taken up again",
+                    (long long)r->number, r->name, name,
+                    strcmp(r->name, name) == 0 ? " with other arguments" : "", mt_vm_place(l->vm));
 
     return app_end_error(l, "replayDiverged", sentence ? sentence : "the run did another call");
 }

@@ -30,8 +30,8 @@ void vm_place_of(const vm_frame *frame, char out[VM_PLACE])
     place_at(frame, word_of(frame), out);
 }
 
-// Of the function at that depth, 1 for main. One that was stopped between two instructions is at the
-// next.
+// Of the function at that depth, 1 for main. One that was stopped between two instructions is at
+// the next.
 static void place_in(const mt_vm *vm, size_t depth, char out[VM_PLACE])
 {
     const vm_frame *frame = &vm->frames[depth - 1];

@@ -82,7 +82,7 @@ typedef struct mt_vm_failure {
 // Valid as long as the machine.
 const mt_vm_failure *mt_vm_failure_of(mt_vm *vm);
 
-// Where a machine is that has not ended, as in mt_vm_failure. The place is valid until it runs again;
-// the stack is malloc'd, NULL when out of memory.
+// Where a machine is that has not ended, as in mt_vm_failure. The place is valid until it runs
+// again; the stack is malloc'd, NULL when out of memory.
 const char *mt_vm_place(mt_vm *vm);
 char *mt_vm_stack(const mt_vm *vm);

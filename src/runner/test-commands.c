@@ -844,11 +844,11 @@ static void test_speed(void)
 int main(int argc, char **argv)
 {
     static void (*const tests[])(void) = {
-        test_results,         test_settings,    test_input,           test_large_queue,
-        test_signals,         test_background,  test_nothing_gathers, test_timeout,
-        test_memory,          test_queue,       test_cancel,          test_output,
-        test_aborted,         test_extend,      test_full_queue,      test_malformed,
-        test_forks,           test_speed,       test_many_at_once,    test_stopped_at_birth,
+        test_results,         test_settings,   test_input,           test_large_queue,
+        test_signals,         test_background, test_nothing_gathers, test_timeout,
+        test_memory,          test_queue,      test_cancel,          test_output,
+        test_aborted,         test_extend,     test_full_queue,      test_malformed,
+        test_forks,           test_speed,      test_many_at_once,    test_stopped_at_birth,
         test_spools_of_a_run,
     };
     const char *why;
