@@ -374,7 +374,8 @@ static const mt_kind_info kinds[MT_KIND_COUNT] = {
                       .folder = "json/",
                       .title = "JSON Schema",
                       .intro = "`json/<stem>.json`: a JSON Schema (an object, or `true` or "
-                               "`false`), used through `@json(\"<stem>\")`."},
+                               "`false`), used through `@json(\"<stem>\")`. What is known of "
+                               "JSON Schema: [schemas.md](schemas.md)."},
     [MT_KIND_PROMPT] = {.word = "prompt",
                         .plural = "prompts",
                         .folder = "prompts/",

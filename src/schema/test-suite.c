@@ -166,7 +166,7 @@ static void run_suite(const char *folder, const char *draft, int required)
     each_json(tests, run_file, &s);
     CHECK_INT(s.count, required);
     CHECK_INT(s.passed, required);
-    printf("# %s: %d/%d required tests, %d/%d optional ones\n", draft, s.passed, s.count,
+    printf("# total: %s: %d/%d required tests, %d/%d optional ones\n", draft, s.passed, s.count,
            s.optional_passed, s.optional_count);
 }
 
