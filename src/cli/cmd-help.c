@@ -40,16 +40,18 @@ static bool ends_in_word(const char *name, const char *word)
 
 char *cli_command_hint(const char *name)
 {
-    const char *found[2] = {NULL}, *is;
+    const char *found[3] = {NULL}, *is;
     size_t count = 0;
 
-    // "exec" is "capsule-exec", "logs" that of a capsule or an app.
+    // "exec" is "capsule-exec", "logs" that of a capsule or an app, "start" one of three.
     for (size_t i = 0; (is = command_name_at(i, NULL)) != NULL; i++) {
         if (ends_in_word(is, name) && count++ < MT_ARRAY_SIZE(found))
             found[count - 1] = is;
     }
     if (count == 2)
         return xprintf("did you mean '%s' or '%s'?", found[0], found[1]);
+    if (count == 3)
+        return xprintf("did you mean '%s', '%s' or '%s'?", found[0], found[1], found[2]);
     if (count != 1)
         found[0] = mt_nearest(mt_str_of(name), command_name_at, NULL);
     return found[0] ? xprintf("did you mean '%s'?", found[0]) : xstrdup("mt help lists them");

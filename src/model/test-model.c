@@ -134,6 +134,11 @@ static void test_quote(void)
 
     (void)trouble_quote(MT_STR("a\x1b[31mb\nc\0d\xff"), "", &b);
     CHECK_STR(b.data, "a[31mb cd\xef\xbf\xbd");
+    mt_buf_clear(&b);
+    (void)trouble_quote(MT_STR("sk-1\x01"
+                               "2345678!"),
+                        "sk-12345678", &b);
+    CHECK_STR(b.data, "***!");
     for (int i = 0; i < 400; i++)
         (void)mt_buf_adds(&long_one, "€");
     (void)trouble_quote((mt_str){long_one.data, long_one.len}, "", &quoted);

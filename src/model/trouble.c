@@ -32,31 +32,49 @@ void trouble_mask(mt_buf *b, size_t from, const char *key)
     }
 }
 
+// C1 controls, line ends of Unicode and the marks that turn the direction of writing are for
+// terminals to obey, too.
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
+static void add_printable(mt_buf *out, mt_str s)
+{
+    while (s.len > 0) {
+        uint32_t c = 0;
+        size_t n = MT_MAX(mt_utf8_decode(s.data, s.len, &c, NULL), (size_t)1);
+
+        if (c == '\n' || c == '\t' || c == '\r')
+            (void)mt_buf_addc(out, ' ');
+        else if (!is_control(c))
+            (void)mt_buf_add(out, s.data, n);
+        s.data += n;
+        s.len -= n;
+    }
+}
+
+// The key is looked for when the controls are out: they could stand in its middle. And before the
+// text is cut: a part of a key is more than anyone should see.
 int trouble_quote(mt_str message, const char *key, mt_buf *out)
 {
     _cleanup_buf_ mt_buf clean = MT_BUF_INIT((size_t)TROUBLE_MESSAGE_MAX * 4);
-    size_t used = 0, chars = 0;
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT((size_t)TROUBLE_MESSAGE_MAX * 4);
+    size_t used = 0;
 
-    if (message.len > TROUBLE_MESSAGE_MAX)
-        message.len = TROUBLE_MESSAGE_MAX;
+    message.len = MT_MIN(message.len, (size_t)TROUBLE_MESSAGE_MAX);
     if (mt_utf8_add_clean(&clean, message.data, message.len) < 0)
         return clean.failed;
-    trouble_mask(&clean, 0, key);
-    while (used < clean.len && chars < TROUBLE_QUOTE_MAX) {
+    add_printable(&text, (mt_str){mt_buf_str(&clean), clean.len});
+    trouble_mask(&text, 0, key);
+    for (unsigned n = 0; n < TROUBLE_QUOTE_MAX && used < text.len; n++) {
         uint32_t c;
-        size_t n = MT_MAX(mt_utf8_decode(clean.data + used, clean.len - used, &c, NULL), (size_t)1);
-        bool blank = c == '\n' || c == '\t' || c == '\r';
 
-        // C1 controls and the marks that turn the direction of writing are for terminals to obey.
-        if (blank)
-            (void)mt_buf_addc(out, ' ');
-        else if (c >= 0x20 && !(c >= 0x7f && c <= 0x9f) && !(c >= 0x202a && c <= 0x202e) &&
-                 !(c >= 0x2066 && c <= 0x2069) && c != 0x2028 && c != 0x2029)
-            (void)mt_buf_add(out, clean.data + used, n);
-        used += n;
-        chars++;
+        used += MT_MAX(mt_utf8_decode(text.data + used, text.len - used, &c, NULL), (size_t)1);
     }
-    return used < clean.len ? mt_buf_adds(out, "…") : out->failed;
+    (void)mt_buf_add(out, mt_buf_str(&text), used);
+    return used < text.len ? mt_buf_adds(out, "…") : out->failed;
 }
 
 // --- reading ------------------------------------------------------------------------------------

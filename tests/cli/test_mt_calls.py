@@ -23,7 +23,7 @@ from paper import MT, vfs
     (["terminate", "@last"], "did you mean 'capsule-terminate'?"),
     (["create", "x"], "there is no command 'create': mt help lists them"),
     (["help", "logs"], "did you mean 'capsule-logs' or 'app-logs'?"),
-    (["start", "report"], "did you mean 'capsule-start' or 'app-start'?"),
+    (["start", "report"], "did you mean 'capsule-start', 'app-start' or 'interaction-start'?"),
     (["capsule-exec", "@last", "ls", "-l"], "no option -l: what is for COMMAND goes after --"),
     (["capsule-exec", "@last", "ls", "--all"], "no option --all: what is for COMMAND goes after --"),
     (["cp", "a", "b"], "both local"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns, cancels, and hundreds at once on one thread."""
-import json
+import os
 import time
 
 import pytest
@@ -117,4 +117,5 @@ def test_500_at_once(capsys):
               f"{twice} after 500 more; {spent:.1f} s; {cpu} ticks of CPU for 1,001 answers")
     assert provider.open_most == 500
     assert threads == 2  # the program's own, and that of models
-    assert first - before < 500 * 64 and twice - last < 8192, json.dumps([before, first, last, twice])
+    if "ASAN_OPTIONS" not in os.environ:  # which keeps what was freed
+        assert first - before < 500 * 64 and twice - last < 8192, [before, first, last, twice]
