@@ -137,6 +137,15 @@ static int find_provider(parts *p, mt_str name, mt_provider *ret)
                    p->start->interaction->name, mt_err_sentence(why));
 }
 
+// A tool's input is an object: of another schema the task itself tells.
+static mt_model_schema_mode mode_of(const mt_provider *provider, const mt_json *schema)
+{
+    mt_model_schema_mode mode = mt_provider_schema_mode(provider);
+    const char *type = mt_json_text(mt_json_get(schema, "type"), "");
+
+    return mode == MT_SCHEMA_TOOL && !mt_streq(type, "object") ? MT_SCHEMA_NONE : mode;
+}
+
 static void write_given(mt_jw *w, const char *name, const mt_json *value)
 {
     if (mt_json_given(value))
@@ -147,6 +156,7 @@ static int write_plan(parts *p, interaction_made *ret)
 {
     mt_str model = mt_json_str(mt_json_get(p->agent, "model"));
     const char *dot = memchr(model.data, '.', model.len);
+    const mt_json *schema = mt_json_get(p->schema, "schema");
     mt_provider provider;
     mt_jw w;
 
@@ -160,9 +170,8 @@ static int write_plan(parts *p, interaction_made *ret)
     mt_jw_member_str(&w, "system", mt_json_str(mt_json_get(p->agent, "prompt")));
     mt_jw_member_str(&w, "task", (mt_str){mt_buf_str(&p->task), p->task.len});
     if (p->schema) {
-        write_given(&w, "schema", mt_json_get(p->schema, "schema"));
-        mt_jw_member_text(&w, "schemaMode",
-                          mt_model_schema_mode_word(mt_provider_schema_mode(&provider)));
+        write_given(&w, "schema", schema);
+        mt_jw_member_text(&w, "schemaMode", mt_model_schema_mode_word(mode_of(&provider, schema)));
     }
     write_given(&w, "temperature", mt_json_get(p->agent, "temperature"));
     write_given(&w, "maxTokens", mt_json_get(p->agent, "maxTokens"));

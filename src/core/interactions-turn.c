@@ -131,14 +131,35 @@ static interaction_answer *copy_answer(const mt_model_answer *a)
     return NULL;
 }
 
+// Who listens is told at most so often: what came since is told with the next piece, or the end.
+enum { TOLD_EVERY_US = 50000 };
+
 static void on_text(mt_str piece, void *data)
 {
     interaction_asking *a = data;
+    interaction_live *l;
+    char id[MT_ID_TEXT] = "";
+    int64_t now = mt_monotonic_us();
 
     (void)pthread_mutex_lock(&a->x->lock);
-    if (a->live)
-        (void)mt_buf_add(&a->live->said, piece.data, piece.len);
+    l = a->live;
+    if (l) {
+        (void)mt_buf_add(&l->said, piece.data, piece.len);
+        if (now - l->told_us >= TOLD_EVERY_US) {
+            l->told_us = now;
+            memcpy(id, l->id, sizeof(id));
+        }
+    }
     (void)pthread_mutex_unlock(&a->x->lock);
+    if (id[0] && a->x->options.said)
+        a->x->options.said(id, a->x->options.data);
+}
+
+// Under the lock.
+static void begin_text(interaction_live *l)
+{
+    mt_buf_clear(&l->said);
+    l->stream++;
 }
 
 static void on_again(void *data)
@@ -147,7 +168,7 @@ static void on_again(void *data)
 
     (void)pthread_mutex_lock(&a->x->lock);
     if (a->live)
-        mt_buf_clear(&a->live->said);
+        begin_text(a->live);
     (void)pthread_mutex_unlock(&a->x->lock);
 }
 
@@ -192,7 +213,7 @@ static int begin_attempt(interaction_live *l, mt_err **err)
         return -1;
     (void)pthread_mutex_lock(&l->x->lock);
     l->attempt = number;
-    mt_buf_clear(&l->said);
+    begin_text(l);
     (void)pthread_mutex_unlock(&l->x->lock);
     return 0;
 }

@@ -263,18 +263,29 @@ int mt_interactions_cancel(mt_interactions *x, const char *id, const char *by, b
     return 0;
 }
 
-int mt_interactions_text(mt_interactions *x, const char *id, int64_t *ret_attempt, size_t from,
-                         mt_buf *ret, mt_err **err)
+// From the beginning of a character on.
+static int give_text(const interaction_live *l, mt_interaction_said *at, mt_buf *ret)
+{
+    const mt_buf *said = &l->said;
+
+    at->from = at->stream == l->stream ? MT_MIN(at->from, said->len) : 0;
+    at->stream = l->stream;
+    at->attempt = l->attempt;
+    while (at->from < said->len && ((unsigned char)said->data[at->from] & 0xc0) == 0x80)
+        at->from++;
+    return at->from < said->len ? mt_buf_add(ret, said->data + at->from, said->len - at->from) : 0;
+}
+
+int mt_interactions_text(mt_interactions *x, const char *id, mt_interaction_said *at, mt_buf *ret,
+                         mt_err **err)
 {
     interaction_live *l;
     int r = 1;
 
     (void)pthread_mutex_lock(&x->lock);
     l = find(x, id);
-    if (l && l->attempt) {
-        *ret_attempt = l->attempt;
-        r = from < l->said.len ? mt_buf_add(ret, l->said.data + from, l->said.len - from) : 0;
-    }
+    if (l && l->attempt)
+        r = give_text(l, at, ret);
     (void)pthread_mutex_unlock(&x->lock);
     return r < 0 ? mt_fail_oom(err) : r;
 }

@@ -19,6 +19,9 @@ typedef struct mt_interactions_options {
     int64_t max_live; // of the whole server, 0: 5,000
     // Whether another run may start at all: 0, or < 0 and *err. NULL: it may.
     int (*may_start)(void *data, mt_err **err);
+    // A model said more to the run with that id; not told of every piece. Short, any thread. NULL:
+    // nobody wants to know.
+    void (*said)(const char *id, void *data);
     void *data;
 } mt_interactions_options;
 
@@ -50,10 +53,17 @@ int mt_interactions_start(mt_interactions *x, const mt_interaction_start *start,
 int mt_interactions_cancel(mt_interactions *x, const char *id, const char *by, bool by_parent,
                            mt_err **err);
 
-// What the model has said so far in the attempt under way, from character byte `from` on; whether
-// it is still the same attempt is told by *ret_attempt. 0, or 1: nothing is under way here.
-int mt_interactions_text(mt_interactions *x, const char *id, int64_t *ret_attempt, size_t from,
-                         mt_buf *ret, mt_err **err);
+// A text that a model says: that of one attempt, until it has to be begun anew.
+typedef struct mt_interaction_said {
+    int64_t stream;  // which text it is, of this run and server; another number: another text
+    int64_t attempt; // that it is the answer of
+    size_t from;     // bytes of it before what is given: where its caller was, 0 in another text
+} mt_interaction_said;
+
+// What a model has said so far, from where the caller is: *at. Whole characters. 0; 1: nothing is
+// under way here.
+int mt_interactions_text(mt_interactions *x, const char *id, mt_interaction_said *at, mt_buf *ret,
+                         mt_err **err);
 
 // The messages of an attempt, from its run's plan and the attempts before it, as a JSON list of
 // {"role": "system", "user" or "assistant", "content"}. For records; the model gets the same.

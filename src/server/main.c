@@ -213,10 +213,17 @@ static int may_start(void *data, mt_err **err)
     return mt_runs_check_disk(api->runs, err);
 }
 
+static void said(const char *id, void *data)
+{
+    const mt_api *api = data;
+
+    mt_announce(api, id, MT_NEWS_PRINTED);
+}
+
 static int open_interactions(daemon_state *d, mt_err **err)
 {
     mt_interactions_options options = {
-        .store = d->api.store, .may_start = may_start, .data = &d->api};
+        .store = d->api.store, .may_start = may_start, .said = said, .data = &d->api};
 
     d->models = mt_models_new(err);
     if (!d->models)

@@ -5,6 +5,7 @@
 
 // Of a start: the task that is made of them has 1 MiB at most, and JSON may write a byte as six.
 enum { INPUTS_MAX = 8 << 20 };
+enum { SAID_MAX = 4 << 20 }; // bytes of what a model says in an attempt
 
 // ---- a run as JSON ----
 
@@ -194,6 +195,47 @@ static int list_attempts(mt_request *req, mt_reply *reply, mt_err **err)
     return mt_items_end(reply, &w, "", err);
 }
 
+// ---- what a model says ----
+
+static int write_text(mt_reply *reply, const mt_interaction_said *at, const mt_buf *text,
+                      bool ended, mt_err **err)
+{
+    mt_jw w;
+
+    mt_jw_init(&w, &reply->body, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_member_int(&w, "stream", at->stream);
+    mt_jw_member_int(&w, "attempt", at->attempt);
+    mt_jw_member_int(&w, "from", (int64_t)at->from);
+    mt_jw_member_str(&w, "text", (mt_str){mt_buf_str(text), text->len});
+    mt_jw_member_int(&w, "next", (int64_t)(at->from + text->len));
+    mt_jw_member_bool(&w, "ended", ended);
+    mt_jw_end_object(&w);
+    return reply->body.failed ? mt_fail_oom(err) : 0;
+}
+
+static int get_text(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_(mt_interaction_run_done) mt_interaction_run run = {0};
+    _cleanup_buf_ mt_buf text = MT_BUF_INIT(SAID_MAX);
+    mt_interaction_said at = {0};
+    int64_t from, stream;
+
+    if (mt_query_int(req, "stream", 0, INT64_MAX, 0, &stream, err) < 0 ||
+        mt_query_int(req, "from", 0, SAID_MAX, 0, &from, err) < 0 ||
+        access_interaction_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"),
+                               &run, err) < 0)
+        return -1;
+    at.stream = stream;
+    at.from = (size_t)from;
+    if (!has_ended(&run) &&
+        mt_interactions_text(req->api->interactions, run.id, &at, &text, err) < 0)
+        return -1;
+    if (!has_ended(&run) && text.len == 0 && at.stream == stream && !req->waited_out)
+        return mt_reply_no_line_yet(reply, mt_arena_strdup(req->arena, run.id));
+    return write_text(reply, &at, &text, has_ended(&run), err);
+}
+
 // ---- start ----
 
 // A start being made: what is looked up and checked before anything is stored.
@@ -309,6 +351,11 @@ const mt_route mt_routes_interactions[] = {
      .handler = get_run,
      .flags = MT_ROUTE_WAIT},
     {.method = "GET", .pattern = "/v1/interaction-runs/{id}/attempts", .handler = list_attempts},
+    {.method = "GET",
+     .pattern = "/v1/interaction-runs/{id}/text",
+     .handler = get_text,
+     .query = "stream from",
+     .flags = MT_ROUTE_WAIT},
     {.method = "POST",
      .pattern = "/v1/interaction-runs/{id}/cancel",
      .handler = cancel_run,
