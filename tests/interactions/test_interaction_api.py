@@ -156,3 +156,50 @@ def test_what_is_asked_is_what_was_deployed_at_the_start(asked, model):
     second, old = asked.run(), asked.run(version=1)
     assert [r["version"] for r in (first, second, old)] == [1, 2, 1]
     assert [s.texts[1][1].split(":")[0] for s in model.seen[:2]] == ["Answer", "Say"]
+
+
+# ---- what a model says, as it comes ----
+
+def text_until(asked, run, holds, stream=0, start=0):
+    """(stream, next, all that came since) once holds(text) is true or the run has ended."""
+    text = ""
+    for _ in range(100):
+        part = asked.call("GET", f"/v1/interaction-runs/{run['id']}/text?stream={stream}&from={start}&wait=20", expect=200)
+        if part["stream"] != stream:
+            text = ""
+        assert part["next"] == part["from"] + len(part["text"].encode())
+        stream, start, text = part["stream"], part["next"], text + part["text"]
+        if part["ended"] or holds(text):
+            return stream, start, text
+    raise AssertionError(f"it did not come: {text!r}")
+
+
+def test_text_comes_while_it_is_said(asked, model):
+    asked.deploy()
+    model.add(say("The N", "orth, é", HANG))
+    run = asked.start()
+    stream, place, text = text_until(asked, run, lambda t: t == "The North, é")
+    assert text == "The North, é" and place == len(text.encode())
+    middle = asked.call("GET", f"/v1/interaction-runs/{run['id']}/text?stream={stream}&from={place - 1}", expect=200)
+    assert (middle["from"], middle["text"], middle["attempt"]) == (place, "", 1)  # whole characters alone
+    assert asked.call("GET", f"/v1/interaction-runs/{run['id']}/text?stream={stream}&from=4", expect=200)["text"] == "North, é"
+    asked.cancel(run)
+    assert asked.call("GET", f"/v1/interaction-runs/{run['id']}/text?stream={stream}&from={place}&wait=20", expect=200)["ended"]
+
+
+def test_another_attempt_is_another_text(asked, model):
+    asked.deploy(schema=SCHEMA)
+    model.add(say("no JSON"), say('{"answer"', HANG))
+    run = asked.start()
+    model.wait_for(2)
+    stream, _, text = text_until(asked, run, lambda t: t.startswith("{"))
+    assert text == '{"answer"'
+    assert asked.call("GET", f"/v1/interaction-runs/{run['id']}/text?stream={stream}", expect=200)["attempt"] == 2
+
+
+def test_text_is_for_who_may_see_the_run(asked, model, person):
+    asked.deploy()
+    model.add(say("The N", HANG))
+    run = asked.start()
+    model.wait_for(1)
+    assert person(member=False).refused("GET", f"/v1/interaction-runs/{run['id']}/text")["status"] == 404
