@@ -182,6 +182,32 @@ static int run_delete(cli *c, mt_err **err)
     return 0;
 }
 
+// ---- trying ----
+
+static int run_test(cli *c, mt_err **err)
+{
+    const char *name = cli_arg(c, 0), *dot = strchr(name, '.');
+    _cleanup_free_ char *path = NULL, *provider = NULL;
+    _cleanup_json_ mt_json *body = mt_json_new_object(), *v = NULL;
+    const char *answer;
+
+    if (!dot || dot == name || !dot[1])
+        return cli_usage(c, err, "'%s' is no model: models are written provider.model", name);
+    provider = xprintf("%.*s", (int)(dot - name), name);
+    path = api_path("/v1/providers/%s/test", provider);
+    (void)mt_json_set(body, "model", mt_json_new_text(dot + 1));
+    if (api_call(c, "POST", path, body, &v, err) < 0)
+        return -1;
+    if (c->json)
+        return cli_print_json(v, err);
+    if (!mt_streq(cli_text(v, "outcome"), "answered") && !mt_streq(cli_text(v, "outcome"), "cut"))
+        return mt_fail(err, MT_E_CONFLICT, "%s", cli_text(v, "failureDetails"));
+    answer = cli_text(v, "answer");
+    cli_note(c, "%s answered in %lld ms%s%.60s", name, (long long)cli_int(v, "milliseconds"),
+             *answer ? ": " : "", answer);
+    return 0;
+}
+
 static const cli_option set_options[] = {
     {"key-stdin", 0, NULL, "read the key from standard input; on a terminal, without echo"},
     {"clear-key", 0, NULL, "take the key away"},
@@ -206,6 +232,10 @@ const cli_command cli_provider_commands[] = {
      "  mt provider-set deepseek --price-in 0.28 --price-out 0.42 --key-stdin < key.txt\n"
      "  mt provider-set ollama --base-url http://10.0.0.7:11434/v1",
      set_options, run_set},
+    {"provider-test", "MODEL", 1, 1,
+     "ask a model for a word, to see whether it can be asked (administrator)",
+     "MODEL is written provider.model, as agents have it. Where it does not answer it is said why.",
+     "  mt provider-test deepseek.deepseek-v4-flash", NULL, run_test},
     {"provider-delete", "NAME", 1, 1,
      "forget all that was set of a provider, its key, too (administrator)", NULL,
      "  mt provider-delete deepseek", NULL, run_delete},

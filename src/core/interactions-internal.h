@@ -115,6 +115,7 @@ typedef enum interaction_step {
 } interaction_step;
 
 interaction_step interaction_step_of(interaction_live *l);
-void interaction_turn(void *live);                   // on a worker
-void interaction_poke(interaction_live *l);          // under the lock
-void interaction_answer_free(interaction_answer *a); // accepts NULL
+void interaction_turn(void *live);                                     // on a worker
+void interaction_poke(interaction_live *l);                            // under the lock
+interaction_answer *interaction_answer_copy(const mt_model_answer *a); // NULL when out of memory
+void interaction_answer_free(interaction_answer *a);                   // accepts NULL

@@ -110,7 +110,7 @@ static char *copy_text(mt_str s)
     return mt_buf_take(&b);
 }
 
-static interaction_answer *copy_answer(const mt_model_answer *a)
+interaction_answer *interaction_answer_copy(const mt_model_answer *a)
 {
     interaction_answer *c = calloc(1, sizeof(*c));
 
@@ -181,7 +181,7 @@ static void on_answer(const mt_model_answer *answer, void *data)
     (void)pthread_mutex_lock(&a->x->lock);
     l = a->live;
     if (l) {
-        l->answer = copy_answer(answer);
+        l->answer = interaction_answer_copy(answer);
         l->asking = NULL;
         interaction_poke(l);
     }
@@ -194,7 +194,7 @@ static void on_answer(const mt_model_answer *answer, void *data)
 // What the models would say if they could be asked.
 static interaction_step cannot_ask(interaction_live *l, mt_model_end why, const char *sentence)
 {
-    interaction_answer *a = copy_answer(
+    interaction_answer *a = interaction_answer_copy(
         &(mt_model_answer){.end = why, .sentence = sentence, .tokens_in = -1, .tokens_out = -1});
 
     if (!a)
@@ -335,15 +335,6 @@ static interaction_step ask(interaction_live *l, loaded *k)
 
 // ---- judging ----
 
-static const char *const REASONS[] = {
-    [MT_MODEL_ANSWERED] = "answered",      [MT_MODEL_CUT] = "cut",
-    [MT_MODEL_REFUSED] = "refused",        [MT_MODEL_NO_KEY] = "noKey",
-    [MT_MODEL_BAD_KEY] = "badKey",         [MT_MODEL_NO_MODEL] = "noModel",
-    [MT_MODEL_RATE_LIMIT] = "rateLimited", [MT_MODEL_BAD_REQUEST] = "badRequest",
-    [MT_MODEL_FAILED] = "providerFailed",  [MT_MODEL_UNREACHABLE] = "unreachable",
-    [MT_MODEL_OUT_OF_TIME] = "timeout",    [MT_MODEL_CANCELLED] = "cancelled",
-};
-
 typedef struct verdict {
     const char *outcome;
     mt_json
@@ -375,7 +366,7 @@ static int judge(loaded *k, const interaction_answer *a, verdict *v, mt_err **er
     mt_str output;
     int r;
 
-    v->outcome = REASONS[a->end];
+    v->outcome = mt_model_end_word(a->end);
     if (a->end != MT_MODEL_ANSWERED) {
         v->faults = mt_json_new_array();
         return mt_json_append(v->faults, mt_json_new_text(a->sentence)) < 0 ? mt_fail_oom(err) : 0;
@@ -512,17 +503,17 @@ static interaction_step conclude(interaction_live *l, loaded *k, const mt_intera
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(MT_STORE_APP_DETAILS);
     bool wrong = mt_streq(a->outcome, "wrongAnswer");
 
-    if (mt_streq(a->outcome, REASONS[MT_MODEL_ANSWERED]))
+    if (mt_streq(a->outcome, mt_model_end_word(MT_MODEL_ANSWERED)))
         return end_answered(l, k, a);
     if (wrong && a->number < k->plan.attempts)
         return ask(l, k);
     if (wrong)
         say_wrong(&b, k, a);
-    else if (mt_streq(a->outcome, REASONS[MT_MODEL_CUT]))
+    else if (mt_streq(a->outcome, mt_model_end_word(MT_MODEL_CUT)))
         say_cut(&b, k);
     else
         add_faults(&b, a);
-    return mt_streq(a->outcome, REASONS[MT_MODEL_OUT_OF_TIME])
+    return mt_streq(a->outcome, mt_model_end_word(MT_MODEL_OUT_OF_TIME))
                ? end_timeout(l, mt_buf_str(&b))
                : end_error(l, a->outcome, mt_buf_str(&b));
 }

@@ -65,6 +65,22 @@ typedef struct mt_interaction_said {
 int mt_interactions_text(mt_interactions *x, const char *id, mt_interaction_said *at, mt_buf *ret,
                          mt_err **err);
 
+// What came of a question that an operator puts to a model.
+typedef struct mt_interaction_trial {
+    const char *outcome;             // "answered", or as an end reason
+    char *answer, *sentence, *model; // sentence: why there was none
+    int http_status;                 // of the last request, 0: none
+    unsigned requests;
+    int64_t tokens_in, tokens_out; // -1: not told
+    int64_t took_ms;
+} mt_interaction_trial;
+void mt_interaction_trial_done(mt_interaction_trial *t);
+
+// Asks it for a word, within 15 seconds. -1: it could not be asked at all (notFound, conflict,
+// unavailable).
+int mt_interactions_try(mt_interactions *x, mt_str provider, const char *model,
+                        mt_interaction_trial *ret, mt_err **err);
+
 // The messages of an attempt, from its run's plan and the attempts before it, as a JSON list of
 // {"role": "system", "user" or "assistant", "content"}. For records; the model gets the same.
 int mt_interaction_messages(const char *plan, const mt_interaction_attempt_list *before,

@@ -53,6 +53,8 @@ typedef enum mt_model_end {
     MT_MODEL_CANCELLED,
 } mt_model_end;
 
+const char *mt_model_end_word(mt_model_end end); // "answered", "cut", "noKey", …
+
 typedef struct mt_model_answer {
     mt_model_end end;
     int status;       // of HTTP, the last one's; 0: none

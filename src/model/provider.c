@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/provider.h"
+#include "model/model.h"
 
 // In the order of names. What each of them promises of schemas, and where that is said:
 // docs/reference/providers.md.
@@ -57,4 +58,18 @@ bool mt_model_schema_mode_read(mt_str word, mt_model_schema_mode *ret)
         }
     }
     return false;
+}
+
+const char *mt_model_end_word(mt_model_end end)
+{
+    static const char *const words[] = {
+        [MT_MODEL_ANSWERED] = "answered",      [MT_MODEL_CUT] = "cut",
+        [MT_MODEL_REFUSED] = "refused",        [MT_MODEL_NO_KEY] = "noKey",
+        [MT_MODEL_BAD_KEY] = "badKey",         [MT_MODEL_NO_MODEL] = "noModel",
+        [MT_MODEL_RATE_LIMIT] = "rateLimited", [MT_MODEL_BAD_REQUEST] = "badRequest",
+        [MT_MODEL_FAILED] = "providerFailed",  [MT_MODEL_UNREACHABLE] = "unreachable",
+        [MT_MODEL_OUT_OF_TIME] = "timeout",    [MT_MODEL_CANCELLED] = "cancelled",
+    };
+
+    return words[end];
 }

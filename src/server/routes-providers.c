@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Providers of models: what holds for each, and what an administrator sets. A key comes in and is
 // never answered, logged or put into a sentence; what it lay in on its way is overwritten.
+#include "core/interactions.h"
 #include "core/providers.h"
 #include "server/api.h"
+
+enum { MODEL_MAX = 180 }; // bytes of a model's name
 
 static int find(mt_request *req, mt_verb verb, mt_provider *ret, mt_err **err)
 {
@@ -157,6 +160,57 @@ static int delete_provider(mt_request *req, mt_reply *reply, mt_err **err)
     return mt_reply_empty(reply, 204);
 }
 
+// ---- trying ----
+
+static void write_tokens(mt_jw *w, const char *name, int64_t tokens)
+{
+    if (tokens < 0)
+        mt_jw_member_null(w, name);
+    else
+        mt_jw_member_int(w, name, tokens);
+}
+
+static int reply_trial(mt_reply *reply, const mt_interaction_trial *t, mt_err **err)
+{
+    mt_jw w;
+
+    mt_jw_init(&w, &reply->body, 0);
+    mt_jw_begin_object(&w);
+    mt_jw_member_text(&w, "outcome", t->outcome);
+    mt_jw_member_text(&w, "failureDetails", t->sentence);
+    mt_jw_member_text(&w, "answer", t->answer);
+    mt_jw_member_text(&w, "model", or_null(t->model));
+    if (t->http_status)
+        mt_jw_member_int(&w, "httpStatus", t->http_status);
+    else
+        mt_jw_member_null(&w, "httpStatus");
+    mt_jw_member_int(&w, "requests", t->requests);
+    write_tokens(&w, "tokensIn", t->tokens_in);
+    write_tokens(&w, "tokensOut", t->tokens_out);
+    mt_jw_member_int(&w, "milliseconds", t->took_ms);
+    mt_jw_end_object(&w);
+    return reply->body.failed ? mt_fail_oom(err) : 0;
+}
+
+static int test_provider(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    _cleanup_(mt_interaction_trial_done) mt_interaction_trial t = {0};
+    mt_provider p;
+    mt_str model;
+
+    if (find(req, MT_MAY_ADMIN, &p, err) < 0 ||
+        mt_json_need_object(req->body, "the body", err) < 0 ||
+        MT_JSON_ONLY(req->body, err, "model") < 0 ||
+        mt_json_need_string(req->body, "model", &model, err) < 0)
+        return -1;
+    if (model.len == 0 || model.len > MODEL_MAX)
+        return mt_fail_field(err, MT_E_BAD_FIELD, "model", "'model' has 1 to %d bytes", MODEL_MAX);
+    return mt_interactions_try(req->api->interactions, mt_str_of(p.info->name), model.data, &t,
+                               err) < 0
+               ? -1
+               : reply_trial(reply, &t, err);
+}
+
 const mt_route mt_routes_providers[] = {
     {.method = "GET",
      .pattern = "/v1/providers",
@@ -168,5 +222,9 @@ const mt_route mt_routes_providers[] = {
      .handler = set_provider,
      .max_body = MT_BODY_SMALL},
     {.method = "DELETE", .pattern = "/v1/providers/{name}", .handler = delete_provider},
+    {.method = "POST",
+     .pattern = "/v1/providers/{name}/test",
+     .handler = test_provider,
+     .max_body = MT_BODY_SMALL},
     {0},
 };
