@@ -46,11 +46,10 @@ typedef enum mt_object_kind {
 
 typedef struct mt_object {
     mt_object_kind kind;
-    mt_relation relation; // of the asking user to the namespace (as the store filled it in)
-    const char
-        *person_id;   // run of whatever kind: who started it; key: whose it is; user: who it is
-    const char *name; // for sentences ("no namespace 'x'"), NULL: none
-    const char *in;   // the namespace's name, for sentences
+    mt_relation relation;  // of the asking user to the namespace (as the store filled it in)
+    const char *person_id; // run of any kind: who started it; key: whose it is; user: who it is
+    const char *name;      // for sentences ("no namespace 'x'"), NULL: none
+    const char *in;        // the namespace's name, for sentences
 } mt_object;
 
 // Made from what the store returned for the same user ("as").

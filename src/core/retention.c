@@ -143,14 +143,25 @@ static int records_step(mt_retention *r, int64_t now, progress *p, mt_err **err)
     return 0;
 }
 
-static int app_records_step(mt_retention *r, int64_t now, progress *p, mt_err **err)
+// Runs that keep nothing but their records.
+typedef struct record_kind {
+    int (*list)(mt_store *s, int64_t ended_until, size_t limit, mt_kept_list *ret, mt_err **err);
+    int (*delete)(mt_store *s, const char *id, mt_err **err);
+} record_kind;
+
+static const record_kind APP_RECORDS = {mt_store_kept_app_runs, mt_store_app_run_delete};
+static const record_kind INTERACTION_RECORDS = {mt_store_kept_interaction_runs,
+                                                mt_store_interaction_run_delete};
+
+static int plain_records_step(mt_retention *r, int64_t now, const record_kind *kind, progress *p,
+                              mt_err **err)
 {
     _cleanup_(mt_kept_list_done) mt_kept_list l = {0};
 
-    if (mt_store_kept_app_runs(r->o.store, now - r->o.limits.runs_ms * 1000, AT_ONCE, &l, err) < 0)
+    if (kind->list(r->o.store, now - r->o.limits.runs_ms * 1000, AT_ONCE, &l, err) < 0)
         return -1;
     for (size_t i = 0; i < l.count; i++) {
-        if (mt_store_app_run_delete(r->o.store, l.items[i].id, err) < 0)
+        if (kind->delete (r->o.store, l.items[i].id, err) < 0)
             return -1;
         p->done = true;
     }
@@ -206,7 +217,8 @@ static int step(mt_retention *r, progress *p, mt_err **err)
     int64_t now = mt_now_us();
 
     if (outputs_step(r, now, p, err) < 0 || records_step(r, now, p, err) < 0 ||
-        app_records_step(r, now, p, err) < 0 ||
+        plain_records_step(r, now, &APP_RECORDS, p, err) < 0 ||
+        plain_records_step(r, now, &INTERACTION_RECORDS, p, err) < 0 ||
         mt_store_event_trim(r->o.store, now - r->o.limits.events_ms * 1000, r->o.limits.events_most,
                             err) < 0)
         return -1;
