@@ -220,9 +220,10 @@ void verdict_no_time_to_wait(const ask *a, int64_t wait_ms, int64_t left_ms, ver
 
     v->end = MT_MODEL_OUT_OF_TIME;
     v->again = false;
-    (void)mt_buf_addf(
-        &v->sentence, "; %s %" PRId64 " s before another try, and %" PRId64 " s are left",
-        asked ? "it asks to wait" : "there would be", (wait_ms + 999) / 1000, left_ms / 1000);
+    (void)mt_buf_addf(&v->sentence,
+                      "; %s %" PRId64 " s before another try, and %" PRId64 " s are left",
+                      asked ? "it asks to wait" : "there would be",
+                      ((asked ? a->retry_after_ms : wait_ms) + 999) / 1000, left_ms / 1000);
 }
 
 void verdict_deadline(const ask *a, verdict *v)

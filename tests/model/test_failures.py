@@ -100,7 +100,7 @@ def test_o40_a_wait_beyond_the_deadline_fails_at_once(asker, provider):
     assert time.monotonic() - began < 2
     assert (a["end"], a["status"], a["tries"]) == ("outOfTime", 429, 1)
     assert "(429: slow down)" in a["sentence"]
-    assert "it asks to wait 3600 s before another try, and 9 s are left" in a["sentence"].replace("3601", "3600")
+    assert "it asks to wait 3600 s before another try, and 9 s are left" in a["sentence"]
 
 
 def test_a_quota_that_is_used_up_is_not_tried_again(asker, provider):
