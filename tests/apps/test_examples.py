@@ -24,8 +24,9 @@ def test_the_lines_of_its_readme(server, tmp_path, name):
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
     namespace = re.search(r"\$ mt namespace-create ([\w-]+)\n", text).group(1)
-    pages.run(text, tmp_path / "examples" / name,
-              {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8", "MAITENTO_NAMESPACE": namespace})
+    with pages.model(text, server):
+        pages.run(text, tmp_path / "examples" / name,
+                  {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8", "MAITENTO_NAMESPACE": namespace})
 
 
 @pytest.mark.parametrize("name", WITH_APPS)
