@@ -43,10 +43,15 @@ def commands(block):
     return found
 
 
+def replies(text):
+    """What a page's model says."""
+    return [json.loads(reply) for reply in REPLY.findall(text)]
+
+
 @contextlib.contextmanager
-def model(text, server):
-    """Who answers for deepseek while a page is run on a server: the page still sets the key. Each reply has to be used."""
-    specs = [json.loads(reply) for reply in REPLY.findall(text)]
+def model(specs, server):
+    """Who answers for the deepseek of a server meanwhile, as specs say, each once; with none it stays as it is.
+    Whoever asks has still to set the key."""
     if not specs:
         yield
         return
