@@ -7,13 +7,12 @@ static const char head[] =
     "-->\n"
     "# Built-ins of the app language\n"
     "\n"
-    "What a program ([language.md](language.md)) can call besides its own functions. They are "
-    "checked today;\n"
-    "running apps comes later. Kinds: **pure** computes, **read** asks something outside, "
-    "**start** starts\n"
-    "something, **write** changes something. A namespace `\"\"` is the app's own; a file system is "
-    "named `name`\n"
-    "or `name@namespace`; moments are milliseconds since 1970 in UTC; positions count from 0.\n";
+    "What a program ([language.md](language.md)) can call besides its own functions. Kinds: "
+    "**pure** computes,\n"
+    "**read** asks something outside, **start** starts something, **write** changes something.\n"
+    "A namespace `\"\"` is the app's own; a file system is named `name` or `name@namespace`; "
+    "moments are\n"
+    "milliseconds since 1970 in UTC; positions count from 0.\n";
 
 int mt_mtc_write_docs(mt_buf *out)
 {

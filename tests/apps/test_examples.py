@@ -1,4 +1,5 @@
 """The projects of examples/ that hold apps: their READMEs are run as they stand, and what goes wrong is told."""
+import json
 import os
 import re
 import shutil
@@ -24,8 +25,9 @@ def test_the_lines_of_its_readme(server, tmp_path, name):
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
     namespace = re.search(r"\$ mt namespace-create ([\w-]+)\n", text).group(1)
-    pages.run(text, tmp_path / "examples" / name,
-              {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8", "MAITENTO_NAMESPACE": namespace})
+    with pages.model(pages.replies(text), server):
+        pages.run(text, tmp_path / "examples" / name,
+                  {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8", "MAITENTO_NAMESPACE": namespace})
 
 
 @pytest.mark.parametrize("name", WITH_APPS)
@@ -96,6 +98,49 @@ def test_a_producer_that_fails_stops_the_pipeline(api, ns):
     run = run_app(api, ns, "pipeline", rows="5")
     assert run["failureDetails"].startswith("The producer failed: Startup command failed: python3 ")
     assert run["consoleOutputs"] == []
+
+
+def answer(**members):
+    """What a model says to the analyst."""
+    return {"say": [json.dumps({"why": "To see.", **members})]}
+
+
+@pytest.fixture()
+def analyst(api, ns):
+    """The example with a model: call it with what that says and how many rounds there may be, for the app's run."""
+    api.call("POST", f"/v1/namespaces/{ns}/vfs", {"name": "access-logs"}, 201)
+    api.write(ns, "access-logs", "/access.log", (EXAMPLES / "analyst" / "logs" / "access.log").read_bytes())
+    api.deploy(ns, project("analyst"))
+
+    def run(replies, rounds):
+        with pages.model(replies, api.server):
+            api.call("PUT", "/v1/providers/deepseek", {"key": "sk-test-1234567890"})
+            return run_app(api, ns, "analyst", question="Why?", rounds=str(rounds))
+    return run
+
+
+def interaction_ends(api, ns):
+    return [run["endReason"] for run in api.call("GET", f"/v1/interaction-runs?namespace={ns}")["items"]]
+
+
+def test_a_model_that_cannot_be_asked_ends_the_analyst_and_its_capsule(api, ns, analyst):
+    run = analyst([answer(command="true"), {"fail": 401, "message": "no such key"}], 5)
+    assert run["failureDetails"].startswith("No next step (badKey): ") and run["failureStack"][0]["function"] == "ask"
+    assert interaction_ends(api, ns) == ["badKey", "answered"] and capsule_ends(api, ns) == ["parentEnded"]
+
+
+def test_a_model_that_gives_both_or_neither_is_asked_again(api, ns, analyst):
+    run = analyst([answer(command="true", answer="Yes."), answer(), answer(answer="Because.")], 1)
+    assert (run["returnValue"], run["outputs"]) == ("Because.", {"rounds": 1})
+    assert interaction_ends(api, ns) == ["answered"] and capsule_ends(api, ns) == ["terminated"]
+
+
+def test_a_model_that_never_answers_is_not_asked_for_ever(api, ns, analyst):
+    run = analyst([answer(command="id -un"), answer(command="id -un; false")], 2)
+    assert run["failureDetails"] == "No answer after 2 rounds"
+    assert "".join(line["text"] for line in run["consoleOutputs"]) == (
+        "# To see.\n> id -un\nexit code: 0\nsandbox\n\n# To see.\n> id -un; false\nexit code: 1\nsandbox\n\n")
+    assert capsule_ends(api, ns) == ["parentEnded"]
 
 
 def test_an_analyst_without_an_answer_says_so(api, ns):

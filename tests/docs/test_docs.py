@@ -22,4 +22,5 @@ def test_the_examples_of_the_guide_work(page, tmp_path):
     with mtserver.Server(image="slim") as server:
         environment = {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8"}
         environment.pop("MAITENTO_NAMESPACE", None)
-        pages.run(text, tmp_path, environment)
+        with pages.model(pages.replies(text), server):
+            pages.run(text, tmp_path, environment)
