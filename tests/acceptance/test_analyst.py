@@ -3,10 +3,13 @@ says what the tutorial's did."""
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+
+from conftest import debian_is_there
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "model"))
 from provider import Provider, fail, say  # noqa: E402
@@ -55,7 +58,7 @@ def ask(mt, *words):
     return mt("app-run", "analyst", *words, "--input-namespacename", "tutorials")
 
 
-def test_072_076_081_082_the_analyst_answers(data, tutorial, model):
+def test_072_076_081_082_087_the_analyst_answers(data, tutorial, model):
     model.add(command("ls -la /tmp/data"), command(REPORT), command(REVENUE), answer(NORTH))
     lines = [shlex.split(line) for line in (tutorial / "cli" / "analyst.sh").read_text().splitlines()]
     assert lines[1] == ["mt", "app-run", "analyst", "--input-question", QUESTION, "--input-namespacename", "tutorials"]
@@ -87,13 +90,26 @@ def test_072_076_081_082_the_analyst_answers(data, tutorial, model):
     assert json.loads(data("capsule-run-get", capsule["id"], "--json", check=0).stdout)["endReason"] == "terminated"
 
 
-def test_078_a_command_that_fails_and_another_way(data, model):
+def test_078_088_a_command_that_fails_and_another_way(data, model, tutorial, tmp_path):
     model.add(command(SQLITE), command(MODULE), answer(MUG))
     done = ask(data, "--input-question", "Use the sqlite3 command-line tool to find which product sold the most units.")
     assert done.returncode == 0 and done.stdout == (
         f"$ {SQLITE}\nexit code: 127\n-bash: line 1: sqlite3: command not found\n\n"
         f"$ {MODULE}\nexit code: 0\n[('Blue mug', 44), ('Tea sampler', 43), ('Desk lamp', 10)]\n\n\n{MUG}\n"), done.stdout
     assert "-bash: line 1: sqlite3: command not found" in model.seen[1].texts[1][1]
+    # Then with the package, which comes from Debian's archive.
+    shutil.copytree(tutorial / "maitento", tmp_path / "maitento")
+    workbench = tmp_path / "maitento" / "capsules" / "workbench.mtr"
+    text = workbench.read_text(encoding="utf-8")
+    assert text.count('maxDuration = "00:10:00"\n') == 1
+    workbench.write_text(text.replace('maxDuration = "00:10:00"\n', 'maxDuration = "00:10:00"\npackages = ["sqlite3"]\n'), encoding="utf-8")
+    assert "updated    capsule      workbench" in data("deploy", "./maitento", cwd=tmp_path, check=0).stdout
+    if not debian_is_there():
+        pytest.skip("needs Debian's archive")
+    model.add(command(SQLITE), answer(MUG))
+    done = ask(data, "--input-question", "The same again.")
+    assert done.returncode == 0 and done.stdout == (
+        f'$ {SQLITE}\nexit code: 0\n"Blue mug",44\n"Tea sampler",43\n"Desk lamp",10\n\n\n{MUG}\n'), done.stdout
 
 
 def test_075_086_the_model_fails_and_the_capsule_goes(data, model):
@@ -115,3 +131,22 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(data, model):
     assert [role for role, _ in second] == ["system", "user", "assistant", "user"]
     assert second[2][1] == '{"done": true, "answer": "North"}' and "command" in second[3][1]
     assert [role for role, _ in third] == ["system", "user"] + ["assistant", "user"] * 2 and "holds no JSON value" in third[5][1]
+
+
+@pytest.mark.parametrize("path", ["tools/files.mtr", "connectors/files.mtr"])
+def test_089_tools_are_refused_with_a_sentence(data, tmp_path, path):
+    (tmp_path / "p" / path).parent.mkdir(parents=True)
+    (tmp_path / "p" / path).write_text('auth = "Maitento"\n', encoding="utf-8")
+    done = data("deploy", "p", cwd=tmp_path)
+    assert done.returncode == 1 and path.split("/")[0] in done.stderr and "error" in done.stderr, done.stderr
+
+
+def test_089_no_tools_for_an_interaction(data, tmp_path, tutorial, model):
+    shutil.copytree(tutorial / "maitento", tmp_path / "maitento")
+    program = tmp_path / "maitento" / "apps" / "analyst" / "analyst.mtc"
+    text = program.read_text(encoding="utf-8")
+    assert text.count('inputs, "[]", "[]", ""') == 1
+    program.write_text(text.replace('inputs, "[]", "[]", ""', 'inputs, "[]", "[\\"files\\"]", ""'), encoding="utf-8")
+    data("deploy", "./maitento", cwd=tmp_path, check=0)
+    done = ask(data, "--input-question", "Which region?")
+    assert done.returncode == 1 and "tools" in done.stderr and model.seen == []
