@@ -307,9 +307,14 @@ class Provider:
         self._ready.set()
         self._loop.run_forever()
         self._server.close()
-        for task in asyncio.all_tasks(self._loop):
+        self._loop.run_until_complete(self._end_all())
+        self._loop.close()
+
+    async def _end_all(self):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader, writer):
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
