@@ -3,6 +3,7 @@
 // strtod() and printf() speak with a point.
 #include "json/json-internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -203,6 +204,7 @@ bool mt_json_is_multiple(const mt_json *a, const mt_json *b)
         if (*p != '.')
             divisor = divisor * 10 + (unsigned)(*p - '0');
     }
+    assert(divisor != 0);
     for (const char *p = x.first; p <= x.last; p++) {
         if (*p != '.')
             rest = (rest * 10 + (unsigned)(*p - '0')) % divisor;

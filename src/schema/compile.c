@@ -5,6 +5,7 @@
 
 #include "base/id.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum {
@@ -89,6 +90,7 @@ static void put_node(schema_compiler *c, uint32_t node)
     if (mt_json_kind_of(n->json) != MT_JSON_OBJECT ||
         find_node(c, n->json, n->outer) != SCHEMA_NONE)
         return;
+    assert(c->table);
     while (c->table[slot])
         slot = (slot + 1) & c->table_mask;
     c->table[slot] = node + 1;

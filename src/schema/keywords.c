@@ -357,10 +357,10 @@ static int add_patterns(const spot *k, const mt_json *patterns, schema_rule *r)
 }
 
 // Whether another keyword of the same group has made the rule already.
-static bool is_first(const spot *k, const char *const *names)
+static bool is_first(const spot *k, const char *const *names, size_t count)
 {
-    for (; !mt_streq(*names, k->keyword->name); names++) {
-        if (mt_json_get(k->schema, *names))
+    for (size_t i = 0; i < count && !mt_streq(names[i], k->keyword->name); i++) {
+        if (mt_json_get(k->schema, names[i]))
             return false;
     }
     return true;
@@ -374,7 +374,7 @@ static int add_properties(const spot *k)
     const mt_json *patterns = mt_json_get(k->schema, "patternProperties");
     schema_rule *r;
 
-    if (!is_first(k, group))
+    if (!is_first(k, group, MT_ARRAY_SIZE(group)))
         return 0;
     r = add_rule(k);
     if (!r || want(k, "properties", properties, MT_JSON_OBJECT) < 0 ||
@@ -394,7 +394,7 @@ static int add_items(const spot *k)
     const mt_json *first = mt_json_get(k->schema, group[0]);
     schema_rule *r;
 
-    if (!is_first(k, group))
+    if (!is_first(k, group, 2))
         return 0;
     r = add_rule(k);
     if (!r)

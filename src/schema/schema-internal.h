@@ -156,9 +156,10 @@ typedef struct schema_compiler {
 } schema_compiler;
 
 // Grows an array by one item: a pointer to it, zeroed, or NULL with *err set. what: "schemas".
-#define SCHEMA_PUSH(c, array, max, what)                                                 \
-    ((__typeof__((array).at))schema_push((c)->err, (void **)&(array).at, &(array).count, \
-                                         &(array).cap, sizeof(*(array).at), (max), (what)))
+#define SCHEMA_PUSH(c, array, max, what)                                                       \
+    ((__typeof__((array).at))schema_push((c)->err, (void **)&(array).at, &(array).count,       \
+                                         &(array).cap, sizeof(__typeof__(*(array).at)), (max), \
+                                         (what)))
 void *schema_push(mt_err **err, void **at, uint32_t *count, uint32_t *cap, size_t size,
                   uint32_t max, const char *what);
 

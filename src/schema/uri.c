@@ -10,7 +10,7 @@ static mt_str before(mt_str *rest, const char *ends)
 {
     mt_str part = {rest->data, 0};
 
-    while (part.len < rest->len && !memchr(ends, rest->data[part.len], strlen(ends)))
+    while (part.len < rest->len && (!rest->data[part.len] || !strchr(ends, rest->data[part.len])))
         part.len++;
     rest->data += part.len;
     rest->len -= part.len;

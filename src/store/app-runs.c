@@ -378,8 +378,14 @@ int mt_store_app_run_children(mt_store *s, const char *id, mt_app_children *ret,
         collect_ids(r->db, DB_APP_RUN_BELOW_INTERACTIONS, id, &c.interaction_runs,
                     &c.interaction_run_count, err) < 0)
         return -1;
-    *ret = c;
-    c = (mt_app_children){0};
+    *ret = (mt_app_children){
+        .capsule_runs = MT_TAKE_PTR(c.capsule_runs),
+        .app_runs = MT_TAKE_PTR(c.app_runs),
+        .interaction_runs = MT_TAKE_PTR(c.interaction_runs),
+        .capsule_run_count = c.capsule_run_count,
+        .app_run_count = c.app_run_count,
+        .interaction_run_count = c.interaction_run_count,
+    };
     return 0;
 }
 
