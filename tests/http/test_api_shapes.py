@@ -154,6 +154,13 @@ def walk_providers(do):
     do("DELETE", f"{at}/custom", expect=204)
     do("DELETE", f"{at}/custom", expect=204)
     do("DELETE", f"{at}/none", expect=404)
+    # Nothing is sent: there is no key.
+    told = do("POST", f"{at}/deepseek/test", {"model": "deepseek-v4-flash"}, 200)
+    assert (told["outcome"], told["httpStatus"], told["requests"]) == ("noKey", None, 0), told
+    for body in ({}, {"model": ""}, {"model": "x" * 181}, {"model": 7}, {"model": "x", "key": "y"}):
+        do("POST", f"{at}/deepseek/test", body, 400)
+    do("POST", f"{at}/none/test", {"model": "x"}, 404)
+    do("POST", f"{at}/custom/test", {"model": "x"}, 409)
 
 
 APP = """string main(string name, jsonArray list) {
@@ -262,8 +269,10 @@ def walk_interaction_runs(do, ns):
     assert [(a["number"], a["outcome"], a["messages"][-1]["role"]) for a in attempts] == [(1, "noKey", "user")], attempts
     do("POST", f"{at}/cancel?wait=60", {}, 200)
     do("POST", f"{at}/cancel", {"why": 1}, 400)
+    assert do("GET", f"{at}/text?stream=0&from=0&wait=20", expect=200)["ended"]
+    do("GET", f"{at}/text?from=-1", expect=400)
     assert len(do("GET", f"/v1/interaction-runs?namespace={ns}&mine=true&interaction=shape", expect=200)["items"]) == 1
-    for more in ("", "/attempts"):
+    for more in ("", "/attempts", "/text"):
         do("GET", f"/v1/interaction-runs/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70{more}", expect=404)
 
 
