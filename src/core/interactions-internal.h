@@ -81,8 +81,9 @@ typedef struct interaction_live {
     int64_t deadline, max_duration_ms;
     // Under the lock of all.
     interaction_state state;
-    bool poked; // something happened since its turn began
-    bool again; // it is to be tried again at the next tick
+    bool poked;       // something happened since its turn began
+    int64_t again_us; // when it is to be tried again, 0: not
+    unsigned tries;   // that came to nothing, one after the other
     bool cancelled, by_parent;
     char by[MT_STORE_BY];
     interaction_asking *asking; // NULL: nothing is asked

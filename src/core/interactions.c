@@ -14,6 +14,7 @@ enum {
     MAX_LIVE = 5000,
     MAX_OF_USER = 2000,
     TICK_S = 1,
+    REST_MOST_S = 30, // between two tries of what the platform could not do
 };
 
 static size_t bucket_of(const char *id)
@@ -40,7 +41,7 @@ static void queue(interaction_live *l)
     if (mt_pool_run(l->x->pool, l->lane, interaction_turn, l) == 0)
         l->state = INTERACTION_QUEUED;
     else
-        l->again = true;
+        l->again_us = mt_monotonic_us();
 }
 
 void interaction_poke(interaction_live *l)
@@ -49,7 +50,7 @@ void interaction_poke(interaction_live *l)
     queue(l);
 }
 
-// What the platform could not do is tried again each second.
+// What the platform could not do is tried again after a second, and less and less often.
 static void *tick(void *data)
 {
     mt_interactions *x = data;
@@ -63,9 +64,9 @@ static void *tick(void *data)
         (void)pthread_cond_timedwait(&x->moved, &x->lock, &until);
         for (size_t i = 0; i < INTERACTION_BUCKETS && !x->stop; i++) {
             for (interaction_live *l = x->lives[i]; l; l = l->next) {
-                if (!l->again)
+                if (!l->again_us || mt_monotonic_us() < l->again_us)
                     continue;
-                l->again = false;
+                l->again_us = 0;
                 interaction_poke(l);
             }
         }
@@ -145,6 +146,14 @@ static void leave(interaction_live *l)
     live_free(l);
 }
 
+// Under the lock.
+static void rest(interaction_live *l)
+{
+    int64_t seconds = MT_MIN((int64_t)1 << MT_MIN(l->tries++, 8u), (int64_t)REST_MOST_S);
+
+    l->again_us = mt_monotonic_us() + seconds * 1000000;
+}
+
 void interaction_turn(void *live)
 {
     interaction_live *l = live;
@@ -163,7 +172,9 @@ void interaction_turn(void *live)
     (void)pthread_mutex_lock(&x->lock);
     l->state = INTERACTION_PARKED;
     if (step == INTERACTION_LATER)
-        l->again = true;
+        rest(l);
+    else
+        l->tries = 0;
     if (l->poked || step == INTERACTION_GOES_ON)
         queue(l);
     (void)pthread_mutex_unlock(&x->lock);
