@@ -149,8 +149,10 @@ static void leave(interaction_live *l)
 // Under the lock.
 static void rest(interaction_live *l)
 {
-    int64_t seconds = MT_MIN((int64_t)1 << MT_MIN(l->tries++, 8u), (int64_t)REST_MOST_S);
+    int64_t seconds = MT_MIN(1 << l->tries, REST_MOST_S);
 
+    if (seconds < REST_MOST_S)
+        l->tries++;
     l->again_us = mt_monotonic_us() + seconds * 1000000;
 }
 
