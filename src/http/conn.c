@@ -38,6 +38,7 @@ mt_http_x *mt_http_conn_new_(mt_http_server *server, int fd, const mt_http_peer 
                      .armed_ns = NEVER,
                      .first = true,
                      .file = -1,
+                     .patience_ms = server->limits.send_idle_timeout_ms,
                      .in = MT_BUF_SECRET_INIT(SIZE_MAX / 4),
                      .out = MT_BUF_INIT(SIZE_MAX / 4)};
     x->interest = EPOLLIN | EPOLLRDHUP;
@@ -536,7 +537,7 @@ static int64_t deadline(const mt_http_x *x)
         break;
     }
     if (x->state != MT_HTTP_S_LINGER && x->answering != MT_HTTP_A_NONE && mt_http_pending_(x))
-        at = MT_MIN(at, x->sent_ns + l->send_idle_timeout_ms * ms);
+        at = MT_MIN(at, x->sent_ns + x->patience_ms * ms);
     return at;
 }
 
@@ -594,7 +595,7 @@ static void check_parked(mt_http_x *x)
 static bool is_stuck(const mt_http_x *x)
 {
     return x->answering != MT_HTTP_A_NONE && mt_http_pending_(x) &&
-           mt_boottime_ns() >= x->sent_ns + x->server->limits.send_idle_timeout_ms * 1000000;
+           mt_boottime_ns() >= x->sent_ns + x->patience_ms * 1000000;
 }
 
 static void time_is_up(mt_http_x *x)

@@ -73,6 +73,7 @@ void mt_http_answer_reset_(mt_http_x *x)
     x->answering = MT_HTTP_A_NONE;
     x->head_only = x->chunked = x->sized = x->minor0 = x->drain_due = false;
     x->drained = NULL;
+    x->patience_ms = x->server->limits.send_idle_timeout_ms;
     mt_close_fd(&x->file);
     x->file_left = 0;
 }
@@ -321,6 +322,11 @@ void mt_http_on_drained(mt_http_x *x, void (*fn)(mt_http_x *x, void *data), void
 {
     x->drained = fn;
     x->drained_data = data;
+}
+
+void mt_http_patience(mt_http_x *x, int64_t send_idle_timeout_ms)
+{
+    x->patience_ms = send_idle_timeout_ms;
 }
 
 int mt_http_end(mt_http_x *x)

@@ -104,6 +104,7 @@ struct mt_http_x {
     int64_t sent_ns;
     int64_t answered_ns; // the head was queued
     bool drain_due;
+    int64_t patience_ms; // in which the client takes nothing of its answer
     void (*drained)(mt_http_x *x, void *data);
     void *drained_data;
 };

@@ -206,6 +206,8 @@ int mt_http_write(mt_http_x *x, const void *data, size_t len);
 size_t mt_http_queued(const mt_http_x *x); // bytes that the client has not taken yet
 // Called from the loop whenever the queue has become empty after a write.
 void mt_http_on_drained(mt_http_x *x, void (*fn)(mt_http_x *x, void *data), void *data);
+// For this answer, in the place of limits.send_idle_timeout_ms.
+void mt_http_patience(mt_http_x *x, int64_t send_idle_timeout_ms);
 int mt_http_end(mt_http_x *x);
 // Cuts the connection without more words; on_gone and on_end come (at the latest when the callback
 // that is running returns). For a streamed answer that cannot be finished.

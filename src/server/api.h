@@ -20,6 +20,7 @@ typedef struct mt_runs mt_runs;                 // core/runs.h
 typedef struct mt_shells mt_shells;             // server/shells.h
 typedef struct mt_http_x mt_http_x;             // http/server.h
 typedef struct mt_server mt_server;
+typedef struct mt_event_streams mt_event_streams; // server/event-streams.h
 
 // The server's parts, made once at start, read-only for handlers.
 typedef struct mt_api {
@@ -38,6 +39,9 @@ typedef struct mt_api {
     int64_t vfs_limit;     // bytes of a new file system
     mt_server *server;     // for mt_announce()
     mt_shells *shells;     // the loop's thread alone
+    mt_event_streams *events;
+    int64_t event_heartbeat_s; // a stream of events says something at least so often
+    int64_t event_patience_s;  // its client takes something at least so often
 } mt_api;
 
 // Answers an exchange by itself, on the loop, where a worker and a whole answer will not do. A
@@ -81,7 +85,8 @@ typedef struct mt_request {
     const char *idempotency_key; // NULL when not given
     const char *range;           // Range and If-None-Match headers, NULL when not given
     const char *if_none_match;
-    char new_id[MT_ID_TEXT]; // MT_ROUTE_MAKES: for what it makes
+    const char *last_event_id; // Last-Event-ID header; NULL when not given, or empty
+    char new_id[MT_ID_TEXT];   // MT_ROUTE_MAKES: for what it makes
     bool waited_out;     // the ?wait= time is over (or none was asked): answer with what is there
     const char *started; // the run that an earlier round of this request started or stopped; arena
     int started_status;  // how a start is answered
@@ -191,7 +196,8 @@ enum { MT_BODY_SMALL = 64 << 10, MT_BODY_MEDIUM = 1 << 20, MT_BODY_LARGE = 48 <<
 // Each routes-*.c has one table, ended by a row without method.
 extern const mt_route mt_routes_access[], mt_routes_vfs[], mt_routes_secrets[], mt_routes_deploy[],
     mt_routes_runs[], mt_routes_commands[], mt_routes_run_files[], mt_routes_shells[],
-    mt_routes_apps[], mt_routes_interactions[], mt_routes_providers[], mt_routes_system[];
+    mt_routes_apps[], mt_routes_interactions[], mt_routes_providers[], mt_routes_system[],
+    mt_routes_events[];
 
 void mt_word_write(mt_jw *w, const char *name, const char *word); // null where it is ""
 // The members of a run of whatever kind that tell who started it: startedBy, parentRunId,

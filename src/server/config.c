@@ -163,6 +163,12 @@ static const option OPTIONS[] = {
      "how long events are kept (default 7.00:00:00)"},
     {"keep-events-count", "N", set_number, AT(keep.events_most), 1, 1000000000,
      "how many events at most (default 1000000)"},
+    {"event-heartbeat", "N", set_number, AT(event_heartbeat_s), 1, 3600,
+     "seconds after which a stream of events that has nothing to tell says that it lives (default "
+     "15)"},
+    {"event-patience", "N", set_number, AT(event_patience_s), 1, 3600,
+     "seconds in which a client may take nothing of a stream of events before it is ended (default "
+     "30)"},
     {"ready-file", "FILE", set_text, AT(ready_file), 0, 0,
      "write {\"url\",\"socket\",\"pid\"} there when requests are answered"},
     {"allow-no-landlock", NULL, set_switch, AT(allow_no_landlock), 0, 0,
@@ -285,6 +291,8 @@ static void defaults(mt_config *c)
                  .runs_ms = (int64_t)30 * 86400 * 1000,
                  .events_ms = (int64_t)7 * 86400 * 1000,
                  .events_most = 1000000},
+        .event_heartbeat_s = 15,
+        .event_patience_s = 30,
     };
 }
 

@@ -25,6 +25,7 @@ typedef struct mt_config {
     size_t host_count;
     mt_mtr_server limits;
     mt_retention_limits keep;
+    int64_t event_heartbeat_s, event_patience_s; // of streams of events
     bool allow_no_landlock;
     bool help, version;
     mt_log_level log_level;

@@ -10,6 +10,7 @@
 #include "server/app-calls.h"
 #include "server/config.h"
 #include "server/confine.h"
+#include "server/event-streams.h"
 #include "server/provider-keys.h"
 #include "server/server.h"
 #include "server/shells.h"
@@ -257,6 +258,7 @@ static void on_events(const mt_event *events, size_t count, void *data)
 {
     const mt_api *api = data;
 
+    mt_event_streams_wake(api->events);
     for (size_t i = 0; i < count; i++) {
         bool of_command = strcmp(events[i].kind, "command") == 0;
         bool begun = of_command && strcmp(events[i].change, "started") == 0;
@@ -348,6 +350,8 @@ static int start_as_root(daemon_state *d, mt_err **err)
     d->api.service_gid = (uint32_t)d->config.service_gid;
     d->api.max_live_runs = d->config.max_live_runs;
     d->api.vfs_limit = d->config.vfs_limit;
+    d->api.event_heartbeat_s = d->config.event_heartbeat_s;
+    d->api.event_patience_s = d->config.event_patience_s;
     d->loop = mt_loop_new();
     if (!d->loop)
         return mt_fail_errno(err, errno, "cannot make an event loop");
@@ -355,7 +359,8 @@ static int start_as_root(daemon_state *d, mt_err **err)
         listen_all(d, err) < 0)
         return -1;
     d->api.shells = mt_shells_new(&d->api);
-    if (!d->api.shells)
+    d->api.events = mt_event_streams_new(d->loop, &d->api);
+    if (!d->api.shells || !d->api.events)
         return mt_fail_oom(err);
     return write_ready(d, err);
 }
@@ -450,13 +455,14 @@ static void release(daemon_state *d)
     // What models say from now on is nobody's; before the server, which is told what changes.
     mt_interactions_stop(d->api.interactions);
     mt_models_free(d->models);
+    mt_retention_stop(d->retention); // as well: what it removes is announced
     mt_server_free(d->server);
     mt_shells_free(d->api.shells);
-    mt_retention_stop(d->retention);
     mt_apps_free(d->api.apps);
     mt_interactions_free(d->api.interactions);
     mt_runs_free(d->api.runs);
     mt_store_close(d->api.store);
+    mt_event_streams_free(d->api.events);
     mt_loop_free(d->loop);
     mt_provider_keys_done(&d->provider_keys);
     mt_close_fd(&d->signal_fd);

@@ -4,7 +4,8 @@
 static const mt_route *const TABLES[] = {
     mt_routes_system, mt_routes_access, mt_routes_vfs,          mt_routes_secrets,
     mt_routes_deploy, mt_routes_runs,   mt_routes_commands,     mt_routes_run_files,
-    mt_routes_shells, mt_routes_apps,   mt_routes_interactions, mt_routes_providers};
+    mt_routes_shells, mt_routes_apps,   mt_routes_interactions, mt_routes_providers,
+    mt_routes_events};
 
 const mt_route *mt_route_at(size_t i)
 {

@@ -11,7 +11,7 @@
 extern const char mt_openapi_json[];
 extern const size_t mt_openapi_json_len;
 
-enum { INFO_ARENA = 32 << 20 };
+enum { INFO_ARENA = 32 << 20, API_VERSION = 1 };
 
 static int health(mt_request *req, mt_reply *reply, mt_err **err)
 {
@@ -19,6 +19,17 @@ static int health(mt_request *req, mt_reply *reply, mt_err **err)
 
     (void)mt_json_set(v, "status", mt_json_new_text("ok"));
     (void)mt_json_set(v, "version", mt_json_new_text(MT_VERSION));
+    return mt_reply_json(reply, 200, v, err);
+}
+
+// By this a client knows what answers before it sends a key, and that it speaks its language.
+static int about(mt_request *req, mt_reply *reply, mt_err **err)
+{
+    mt_json *v = mt_json_new_object();
+
+    (void)mt_json_set(v, "product", mt_json_new_text("maitento"));
+    (void)mt_json_set(v, "version", mt_json_new_text(MT_VERSION));
+    (void)mt_json_set(v, "apiVersion", mt_json_new_int(API_VERSION));
     return mt_reply_json(reply, 200, v, err);
 }
 
@@ -178,6 +189,7 @@ static int doctor(mt_request *req, mt_reply *reply, mt_err **err)
 
 const mt_route mt_routes_system[] = {
     {.method = "GET", .pattern = "/v1/health", .handler = health, .flags = MT_ROUTE_OPEN},
+    {.method = "GET", .pattern = "/v1/server", .handler = about, .flags = MT_ROUTE_OPEN},
     {.method = "GET", .pattern = "/openapi.json", .handler = openapi, .flags = MT_ROUTE_OPEN},
     {.method = "GET", .pattern = "/v1/images", .handler = list_images, .query = "limit after"},
     {.method = "POST", .pattern = "/v1/images/prune", .handler = prune_images},

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/runs.h"
 #include "server/callers.h"
+#include "server/event-streams.h"
 #include "server/follow.h"
 #include "server/router.h"
 
@@ -200,6 +201,8 @@ static void announced(void *data)
         if (!j->running)
             look_again(j);
     }
+    if (a->news != MT_NEWS_BEGUN && !unsynced)
+        mt_event_streams_news(a->server->api->events, a->topic);
     free(a);
 }
 
@@ -661,8 +664,11 @@ static int prepare(job *j, char **ret_allow, mt_err **err)
         copy_query(j, err) < 0 || check_body(j, err) < 0 ||
         copy_header(j, "Range", &j->req.range, err) < 0 ||
         copy_header(j, "If-None-Match", &j->req.if_none_match, err) < 0 ||
+        copy_header(j, "Last-Event-ID", &j->req.last_event_id, err) < 0 ||
         copy_header(j, "Idempotency-Key", &key, err) < 0)
         return -1;
+    if (j->req.last_event_id && !*j->req.last_event_id)
+        j->req.last_event_id = NULL;
     // A range of another version of the file would be mixed into the client's: give it the whole.
     if (mt_http_header_count(j->http, "If-Range") > 0)
         j->req.range = NULL;
@@ -844,7 +850,7 @@ void mt_server_run_ends(mt_server *server, const char *run_id)
         if (j->running || !j->req.run_id || strcmp(j->req.run_id, run_id) != 0)
             continue;
         x = mt_http_find(j->web, j->exchange);
-        if (x)
+        if (x && !mt_event_stream_run_ended(j->req.taker))
             mt_http_abort(x);
     }
 }
@@ -872,6 +878,7 @@ void mt_server_stop(mt_server *server, int64_t within_ms, void (*done)(void *dat
     server->stopped = done;
     server->stopped_data = data;
     end_waits(server);
+    mt_event_streams_stop(server->api->events);
     mt_doors_stop(server->doors, within_ms, one_stopped, server);
     mt_http_server_stop(server->http, within_ms, one_stopped, server);
 }

@@ -134,10 +134,13 @@ static void touch(mt_store *s, const char *id)
         free(arg);
 }
 
-// *ret_until: when this has to be asked again, for the key or for when it was last used.
-static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
-                     char run_id[MT_ID_TEXT], char touch_id[MT_ID_TEXT], int64_t *ret_until,
-                     mt_err **err)
+typedef struct live_key {
+    char id[MT_ID_TEXT], user_id[MT_ID_TEXT], run_id[MT_ID_TEXT];
+    bool touch;    // it is to be noted that it was used
+    int64_t until; // then this has to be asked again, for the key or for when it was last used
+} live_key;
+
+static int find_live(db *d, const unsigned char *hash, live_key *ret, mt_err **err)
 {
     _cleanup_stmt_ db_stmt *st = NULL;
     int64_t now = mt_now_us(), expires;
@@ -151,14 +154,13 @@ static int find_live(db *d, const unsigned char *hash, char user_id[MT_ID_TEXT],
     expires = db_int(st, 2);
     if (expires != 0 && expires <= now)
         return 1;
-    db_copy_(st, 1, user_id, MT_ID_TEXT);
-    db_copy_(st, 4, run_id, MT_ID_TEXT);
-    touch_id[0] = '\0';
-    if (db_int(st, 3) < now - USED_RESOLUTION_US)
-        db_copy_(st, 0, touch_id, MT_ID_TEXT);
-    *ret_until = MT_MAX(db_int(st, 3), now - USED_RESOLUTION_US) + USED_RESOLUTION_US;
+    db_copy(st, 0, ret->id);
+    db_copy(st, 1, ret->user_id);
+    db_copy(st, 4, ret->run_id);
+    ret->touch = db_int(st, 3) < now - USED_RESOLUTION_US;
+    ret->until = MT_MAX(db_int(st, 3), now - USED_RESOLUTION_US) + USED_RESOLUTION_US;
     if (expires != 0)
-        *ret_until = MT_MIN(*ret_until, expires);
+        ret->until = MT_MIN(ret->until, expires);
     return 0;
 }
 
@@ -167,9 +169,8 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
     static const char NOT_VALID[] = "the API key is not valid, or has expired";
     _cleanup_reader_ reader *r = NULL;
     unsigned char hash[HASH];
-    char user_id[MT_ID_TEXT], run_id[MT_ID_TEXT], touch_id[MT_ID_TEXT];
     uint64_t identities = atomic_load(&s->identities);
-    int64_t until = 0;
+    live_key key;
     mt_user found;
     int rc;
 
@@ -180,16 +181,17 @@ int mt_store_key_lookup(mt_store *s, const char *token, size_t len, mt_user *ret
         return 0;
     if (reader_get(s, &r, err) < 0)
         return -1;
-    rc = find_live(r->db, hash, user_id, run_id, touch_id, &until, err);
+    rc = find_live(r->db, hash, &key, err);
     if (rc == 0)
-        rc = user_load(r->db, DB_USER_BY_ID, T(user_id), &found, err);
+        rc = user_load(r->db, DB_USER_BY_ID, T(key.user_id), &found, err);
     if (rc != 0 || found.stopped)
         return rc < 0 ? rc : mt_fail(err, MT_E_UNAUTHENTICATED, "%s", NOT_VALID);
-    if (run_id[0])
-        memcpy(found.run_id, run_id, sizeof(found.run_id));
-    if (touch_id[0])
-        touch(s, touch_id);
-    known_put(s, hash, identities, until, &found);
+    memcpy(found.key_id, key.id, sizeof(found.key_id));
+    if (key.run_id[0])
+        memcpy(found.run_id, key.run_id, sizeof(found.run_id));
+    if (key.touch)
+        touch(s, key.id);
+    known_put(s, hash, identities, key.until, &found);
     *ret = found;
     return 0;
 }
@@ -239,13 +241,11 @@ void mt_key_list_done(mt_key_list *l)
 static int delete_op(tx *t, void *arg, mt_err **err)
 {
     const char *id = arg;
-    int n = db_run(t->db, KEY_DELETE, err, T(id));
+    int n = event_add(t, "key", id, "", "deleted", err) < 0
+                ? -1
+                : db_run(t->db, KEY_DELETE, err, T(id)); // fails where there is none: all is undone
 
-    if (n < 0)
-        return -1;
-    if (n == 0)
-        return mt_fail(err, MT_E_NOT_FOUND, "no key '%.80s'", id);
-    return event_add(t, "key", id, "", "deleted", err);
+    return n != 0 ? MT_MIN(n, 0) : mt_fail(err, MT_E_NOT_FOUND, "no key '%.80s'", id);
 }
 
 int mt_store_key_delete(mt_store *s, const char *id, mt_err **err)

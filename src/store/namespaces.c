@@ -172,13 +172,15 @@ static int delete_op(tx *t, void *arg, mt_err **err)
 
     if (r != 0)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no namespace '%.80s'", id);
-    if (refuse_unless_empty(t, &n, err) < 0 || db_run(t->db, NAMESPACE_DROP_RUNS, err, T(id)) < 0 ||
+    if (refuse_unless_empty(t, &n, err) < 0 ||
+        event_add(t, "namespace", n.id, n.id, "deleted", err) < 0 ||
+        db_run(t->db, NAMESPACE_DROP_RUNS, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DROP_APP_RUNS, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DROP_INTERACTION_RUNS, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DROP_RESOURCES, err, T(id)) < 0 ||
         db_run(t->db, NAMESPACE_DELETE, err, T(id)) < 0)
         return -1;
-    return event_add(t, "namespace", n.id, n.id, "deleted", err);
+    return 0;
 }
 
 int mt_store_namespace_delete(mt_store *s, const char *id, mt_err **err)

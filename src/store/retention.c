@@ -178,9 +178,10 @@ static int delete_op(tx *t, void *arg, mt_err **err)
     d->more = r == k->at_once;
     if (d->more)
         return 0;
-    return db_run_(t->db, k->drop, &id, 1, err) < 0
+    return event_add(t, k->event, d->id, ns, "deleted", err) < 0 ||
+                   db_run_(t->db, k->drop, &id, 1, err) < 0
                ? -1
-               : event_add(t, k->event, d->id, ns, "deleted", err);
+               : 0;
 }
 
 static int delete_run(mt_store *s, const run_kind *kind, const char *id, mt_err **err)

@@ -307,9 +307,10 @@ static int delete_op(tx *t, void *arg, mt_err **err)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no secret '%.80s'", d->id);
     if (!d->force && refuse_in_use(t, &v, err) < 0)
         return -1;
-    if (db_run(t->db, SECRET_DELETE, err, T(v.id)) < 0)
-        return -1;
-    return event_add(t, "secret", v.id, v.namespace_id, "deleted", err);
+    return event_add(t, "secret", v.id, v.namespace_id, "deleted", err) < 0 ||
+                   db_run(t->db, SECRET_DELETE, err, T(v.id)) < 0
+               ? -1
+               : 0;
 }
 
 int mt_store_secret_delete(mt_store *s, const char *id, bool force, mt_err **err)

@@ -185,10 +185,12 @@ static int tell_all(tx *t, db_stmt *st, const char *kind, const char *change, mt
     int r;
 
     while ((r = db_step(t->db, st, err)) > 0) {
-        char id[MT_ID_TEXT];
+        char id[MT_ID_TEXT], name[MT_STORE_LABEL], person[MT_ID_TEXT];
 
         db_copy(st, 0, id);
-        if (event_add(t, kind, id, "", change, err) < 0)
+        db_copy(st, 1, name);
+        db_copy(st, 2, person);
+        if (event_add_gone(t, kind, id, change, name, person, err) < 0)
             return -1;
     }
     return r;

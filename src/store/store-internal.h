@@ -129,9 +129,13 @@ bool known_get(mt_store *s, const unsigned char hash[STORE_HASH], int64_t now, m
 void known_put(mt_store *s, const unsigned char hash[STORE_HASH], uint64_t identities,
                int64_t until_us, const mt_user *user);
 
-// events.c: the one function that every mutation calls. ns may be "".
+// events.c: the one function that every mutation calls, while what it is of is there: before it is
+// deleted. ns may be "".
 int event_add(tx *t, const char *kind, const char *id, const char *ns, const char *change,
               mt_err **err);
+// Of a user or key that was deleted along with something: name and whom it concerns are given.
+int event_add_gone(tx *t, const char *kind, const char *id, const char *change, const char *name,
+                   const char *person, mt_err **err);
 // Tells the listener alone, after the commit: the list of events never has it.
 int event_tell(tx *t, const char *kind, const char *id, const char *ns, const char *change,
                mt_err **err);

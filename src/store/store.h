@@ -69,6 +69,7 @@ typedef struct mt_user {
     char run_id[MT_ID_TEXT]; // made by way of that run's sign-in, or signed in by what was: with
                              // its end this ends, too; "" otherwise
     bool stopped;            // that run has ended: may not sign in
+    char key_id[MT_ID_TEXT]; // set by mt_store_key_lookup() alone: by which he signs in
 } mt_user;
 
 typedef struct mt_user_list {
@@ -1050,7 +1051,15 @@ typedef struct mt_event {
                               // interaction json prompt capsuleRun command appRun interactionRun
     char object_id[MT_STORE_NAME]; // of a provider its name
     char namespace_id[MT_ID_TEXT]; // "" for users, keys and providers
-    char change[MT_STORE_WORD];    // created updated deleted ready printed ended …
+    char change[MT_STORE_WORD];    // created updated deleted ready started printed ended …
+    // Of lists alone. The first two are of the time of the event, the others of now.
+    char run_id[MT_ID_TEXT];            // of a command its run, of a run itself, else ""
+    char name[MT_STORE_LABEL];          // of a run that of its capsule, app, …; "" of a command
+    char namespace_name[MT_STORE_NAME]; // "" where there is none any more
+    char status[MT_STORE_WORD];         // of a run or command, else ""
+    char end_reason[MT_STORE_WORD];     //
+    bool has_exit_code;                 // of a command
+    int64_t exit_code;
 } mt_event;
 
 typedef struct mt_event_list {
@@ -1059,8 +1068,38 @@ typedef struct mt_event_list {
 } mt_event_list;
 void mt_event_list_done(mt_event_list *l);
 
-int mt_store_event_list(mt_store *s, const mt_user *as, int64_t after, size_t limit,
+typedef struct mt_event_filter {
+    int64_t after, until;     // numbers above `after`, up to `until` (0: all)
+    const char *namespace_id; // NULL: any, as what follows
+    const char *kinds;        // between blanks, and blanks at both ends: " vfs secret "
+    const char *run_id;       // its own, and those of its commands
+} mt_event_filter;
+
+// In their order. A user sees those of the namespaces that he sees, and those of himself, of his
+// keys, and of the end of a namespace that was his.
+int mt_store_event_list(mt_store *s, const mt_user *as, const mt_event_filter *filter, size_t limit,
                         mt_event_list *ret, mt_err **err);
+// The newest number that was ever given, and the oldest event that is kept (0: none is).
+int mt_store_event_ends(mt_store *s, int64_t *ret_newest, int64_t *ret_oldest, mt_err **err);
+// *ret: the number after which the last so many come that the filter has; *ret stays where there
+// are none.
+int mt_store_event_back(mt_store *s, const mt_user *as, const mt_event_filter *filter, size_t last,
+                        int64_t *ret, mt_err **err);
+
+// Whoever is told of events for long may lose his rights meanwhile. Sets the user's role as it is.
+// 1: he may still be told; 0: he, his key (key_id; "": he did not come by one) or his sight of that
+// namespace ("": of none in particular) is gone.
+int mt_store_event_may(mt_store *s, mt_user *user, const char *namespace_id, mt_err **err);
+// Commands of a run that have been started and have not ended, in their order.
+typedef struct mt_id_list {
+    struct {
+        char id[MT_ID_TEXT];
+    } * items;
+    size_t count;
+} mt_id_list;
+void mt_id_list_done(mt_id_list *l);
+int mt_store_commands_running(mt_store *s, const char *run_id, size_t limit, mt_id_list *ret,
+                              mt_err **err);
 // Drops those from before that time, and those over so many. [write]
 int mt_store_event_trim(mt_store *s, int64_t before, int64_t most, mt_err **err);
 // fn gets the events of each commit, on whatever thread wrote it: be short, call no [write]

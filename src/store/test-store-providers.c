@@ -141,7 +141,7 @@ static void test_events(void)
     mt_provider_record p;
     int64_t before;
 
-    CHECK_OK(mt_store_event_list(store, NULL, 0, 1000, &l, &err));
+    CHECK_OK(mt_store_event_list(store, NULL, &(mt_event_filter){.after = 0}, 1000, &l, &err));
     before = l.items[l.count - 1].number;
     mt_event_list_done(&l);
     SET("mistral", .key = MT_STR("k"));
@@ -150,7 +150,7 @@ static void test_events(void)
     CHECK_IS(mt_store_provider_delete(store, "mistral", &err), 1);
     SET("mistral", .price_in = "1");
     SET("mistral", .price_in = "");
-    CHECK_OK(mt_store_event_list(store, NULL, before, 1000, &l, &err));
+    CHECK_OK(mt_store_event_list(store, NULL, &(mt_event_filter){.after = before}, 1000, &l, &err));
     for (size_t i = 0; i < l.count; i++)
         (void)mt_buf_addf(&seen, "%s %s %s;", l.items[i].kind, l.items[i].object_id,
                           l.items[i].change);
@@ -158,7 +158,8 @@ static void test_events(void)
               "provider mistral created;provider mistral updated;provider mistral deleted;"
               "provider mistral created;provider mistral deleted;");
     mt_event_list_done(&l);
-    CHECK_OK(mt_store_event_list(store, &anna, before, 1000, &l, &err));
+    CHECK_OK(
+        mt_store_event_list(store, &anna, &(mt_event_filter){.after = before}, 1000, &l, &err));
     CHECK_INT(l.count, 0);
 }
 

@@ -151,7 +151,8 @@ static size_t count_events(int64_t *ret_last)
     int64_t after = 0;
 
     for (;;) {
-        CHECK_OK(mt_store_event_list(store, NULL, after, 1000, &l, &err));
+        CHECK_OK(
+            mt_store_event_list(store, NULL, &(mt_event_filter){.after = after}, 1000, &l, &err));
         if (l.count == 0)
             break;
         n += l.count;

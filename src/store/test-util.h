@@ -93,7 +93,7 @@ static inline void check_indexed(mt_store *s, const char *kind, const char *id,
 
     do {
         mt_event_list_done(&l);
-        CHECK_OK(mt_store_event_list(s, NULL, after, 1000, &l, &err));
+        CHECK_OK(mt_store_event_list(s, NULL, &(mt_event_filter){.after = after}, 1000, &l, &err));
         for (size_t i = 0; i < l.count; i++) {
             size_t len = strlen(changes);
 

@@ -301,11 +301,12 @@ static int delete_op(tx *t, void *arg, mt_err **err)
     if (refuse_while(t, DB_USER_NAMESPACES, id, "owns namespaces", u.name, err) < 0 ||
         refuse_while(t, DB_USER_RUNS, id, "has live runs", u.name, err) < 0 ||
         refuse_while(t, DB_USER_APP_RUNS, id, "has live app runs", u.name, err) < 0 ||
-        refuse_while(t, DB_USER_INTERACTION_RUNS, id, "has live interaction runs", u.name, err) <
-            0 ||
-        db_run(t->db, USER_DELETE, err, T(id)) < 0)
+        refuse_while(t, DB_USER_INTERACTION_RUNS, id, "has live interaction runs", u.name, err) < 0)
         return -1;
-    return event_add(t, "user", u.id, "", "deleted", err);
+    return event_add(t, "user", u.id, "", "deleted", err) < 0 ||
+                   db_run(t->db, USER_DELETE, err, T(id)) < 0
+               ? -1
+               : 0;
 }
 
 int mt_store_user_delete(mt_store *s, const char *id, mt_err **err)

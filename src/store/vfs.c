@@ -179,7 +179,7 @@ static int set_limit_op(tx *t, void *arg, mt_err **err)
     if (db_run(t->db, VFS_LIMIT, err, T(c->id), I(c->limit)) < 0)
         return -1;
     c->ret->limit_bytes = c->limit;
-    return event_add(t, "vfs", c->id, c->ret->namespace_id, "changed", err);
+    return event_add(t, "vfs", c->id, c->ret->namespace_id, "updated", err);
 }
 
 int mt_store_vfs_set_limit(mt_store *s, const char *id, int64_t limit_bytes, mt_vfs_record *ret,
@@ -232,9 +232,10 @@ static int delete_op(tx *t, void *arg, mt_err **err)
         return r < 0 ? r : mt_fail(err, MT_E_NOT_FOUND, "no file system '%.80s'", d->id);
     if (!d->force && refuse_in_use(t, &v, err) < 0)
         return -1;
-    if (db_run(t->db, VFS_DELETE, err, T(v.id)) < 0)
-        return -1;
-    return event_add(t, "vfs", v.id, v.namespace_id, "deleted", err);
+    return event_add(t, "vfs", v.id, v.namespace_id, "deleted", err) < 0 ||
+                   db_run(t->db, VFS_DELETE, err, T(v.id)) < 0
+               ? -1
+               : 0;
 }
 
 int mt_store_vfs_delete(mt_store *s, const char *id, bool force, mt_err **err)
