@@ -6,6 +6,7 @@ import jsonschema
 import yaml
 
 from conftest import ROOT
+from eventstream import frames_of
 
 API = yaml.safe_load((ROOT / "api/openapi.yaml").read_text(encoding="utf-8"))
 PATHS = [(re.compile("^" + re.sub(r"{\w+}", "[^/]+", path) + "$"), path) for path in API["paths"]]
@@ -68,6 +69,7 @@ class Walk:
 
 def walk_access(do, name):
     do("GET", "/v1/health", expect=200)
+    do("GET", "/v1/server", expect=200)
     do("GET", "/openapi.json", expect=200)
     do("GET", "/v1/images", expect=200)
     do("POST", "/v1/images/prune", expect=200)
@@ -339,6 +341,33 @@ def walk_shells(do, at):
     do("GET", f"{at}/019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
 
 
+def walk_events(do, ns):
+    at = f"/v1/events?follow=false&namespace={ns}"
+    told = frames_of(do("GET", f"{at}&last=1000", expect=200))
+    changes = [frame.data for frame in told[1:]]
+    assert told[0].name == "hello" and {data["kind"] for data in changes} >= {
+        "namespace", "vfs", "secret", "capsule", "app", "agent", "interaction", "json", "prompt", "capsuleRun",
+        "command", "appRun", "interactionRun"}, told
+    assert [frame.name for frame in frames_of(do("GET", at, expect=200))] == ["hello"]
+    last = told[-1].id
+    assert [frame.data for frame in frames_of(do("GET", f"{at}&after={last}", expect=200))] == [
+        {"after": last, "heartbeatSeconds": 15}]
+    assert frames_of(do("GET", f"{at}&last=9", expect=200, headers={"Last-Event-ID": str(last - 1)}))[1] == told[-1]
+    runs = {data["kind"]: data["runId"] for data in changes if data["kind"].endswith("Run")}
+    app_runs = {data["runId"] for data in changes if data["kind"] == "appRun"}
+    printed = {frame.name for run in app_runs
+               for frame in frames_of(do("GET", f"{at}&last=100&run={run}&output=true", expect=200))}
+    assert printed == {"hello", "change", "console"}, printed
+    do("GET", f"{at}&run={runs['interactionRun']}&output=true&kind=interactionRun,command", expect=200)
+    do("HEAD", at, expect=200)
+    for bad in ("last=1001", "after=-1", "after=1&last=1", "kind=", "kind=run", "output=true", "follow=1", "x=1"):
+        do("GET", f"/v1/events?{bad}", expect=400)
+    do("GET", at, expect=400, headers={"Last-Event-ID": "x"})
+    do("GET", "/v1/events?namespace=not-there", expect=404)
+    do("GET", "/v1/events?run=019ad2c6-1b3c-7e5d-9f70-2b3c4d5e6f70", expect=404)
+    do("GET", f"/v1/events?after={last + 100000}", expect=410)
+
+
 def test_answers_are_as_described(api):
     do = Walk(api)
     name = api.namespace("shape") + "-x"
@@ -356,6 +385,7 @@ def test_answers_are_as_described(api):
     walk_runs(do, name)
     walk_app_runs(do, name)
     walk_interaction_runs(do, name)
+    walk_events(do, name)
     do("DELETE", f"/v1/namespaces/{name}", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token", expect=409)
     do("DELETE", f"/v1/namespaces/{name}/secrets/token?force=true", expect=204)
