@@ -15,18 +15,14 @@ LANGUAGES = ("typescript", "python", "csharp")
 ENDINGS = {"typescript": "ts", "python": "py", "csharp": "cs"}
 SECONDS = 180
 
-# Only ours comes from the folder of packages, and never from anywhere else.
+# Ours comes from the folder of packages, and never from anywhere else. A script needs no others.
 NUGET_CONFIG = """<?xml version="1.0" encoding="utf-8"?>
 <configuration>
   <packageSources>
     <clear />
-    <add key="nuget.org" value="https://api.nuget.org/v3/index.json" />
     <add key="maitento" value="{feed}" />
   </packageSources>
   <packageSourceMapping>
-    <packageSource key="nuget.org">
-      <package pattern="*" />
-    </packageSource>
     <packageSource key="maitento">
       <package pattern="Maitento.*" />
     </packageSource>
