@@ -161,7 +161,6 @@ def test_error_codes_of_operations():
         assert own == [c for c in codes if c in own], f"{name}: x-errors are codes, in the order of Code: {own}"
 
 
-
 def read_routes():
     routes = {}
     for source in sorted((ROOT / "src/server").glob("routes-*.c")):
