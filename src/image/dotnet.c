@@ -309,9 +309,12 @@ static int make_room_for_scripts(const mt_components *c, const char *root, mt_er
     return mt_root_write(root, props, scripts_props, 0644, err);
 }
 
-static const char profile_part[] = "export DOTNET_CLI_TELEMETRY_OPTOUT=\"${DOTNET_CLI_TELEMETRY_"
-                                   "OPTOUT:-1}\"\n"
-                                   "export DOTNET_NOLOGO=\"${DOTNET_NOLOGO:-1}\"\n";
+// Without the last the first run of each user asks the network for what no workload is there of.
+static const char profile_part[] =
+    "export DOTNET_CLI_TELEMETRY_OPTOUT=\"${DOTNET_CLI_TELEMETRY_OPTOUT:-1}\"\n"
+    "export DOTNET_NOLOGO=\"${DOTNET_NOLOGO:-1}\"\n"
+    "export DOTNET_SKIP_WORKLOAD_INTEGRITY_CHECK="
+    "\"${DOTNET_SKIP_WORKLOAD_INTEGRITY_CHECK:-1}\"\n";
 
 int mt_dotnet_install_sdk(mt_components *c, mt_part *p, const char *root, mt_err **err)
 {

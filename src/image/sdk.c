@@ -66,7 +66,11 @@ static int copy_to(const char *from, const char *root, const char *to, mt_err **
 {
     _cleanup_free_ char *target = mt_asprintf("%s/%s", root, to);
 
-    return target ? mt_tree_copy(from, target, err) : mt_fail_oom(err);
+    if (!target)
+        return mt_fail_oom(err);
+    if (*to && mt_root_folder(root, to, 0755, err) < 0)
+        return -1;
+    return mt_tree_copy(from, target, err);
 }
 
 // Above every script: /node_modules is the last place that Node looks into.

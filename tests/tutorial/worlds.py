@@ -11,7 +11,7 @@ from conftest import command_line, needs_dotnet, shared
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "model"))
 from languages import LANGUAGES, Language, blocks  # noqa: E402
-from provider import Provider  # noqa: E402
+from provider import Provider, say  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")
