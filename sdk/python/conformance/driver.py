@@ -217,7 +217,11 @@ class Scenario:
     def step(self, step: Dict[str, Any]) -> None:
         if "client" in step:
             options = filled(step.get("with", {}), self.names)
-            self.clients[step["client"]] = Maitento(**{snake(name): value for name, value in options.items()})
+            try:
+                self.clients[step["client"]] = Maitento(**{snake(name): value for name, value in options.items()})
+                self.judge(step, None, None, 0.0)
+            except MaitentoError as error:
+                self.judge(step, None, error, 0.0)
         elif "check" in step:
             self.judge(step, filled(step["check"], self.names), None, 0.0)
         elif "join" in step:
@@ -288,7 +292,8 @@ class Tap:
 def run_file(tap: Tap, path: str) -> None:
     theme = json.loads(Path(path).read_text(encoding="utf-8"))
     names = {"unique": "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(8)),
-             "url": os.environ.get("MAITENTO_URL"), "provider": os.environ.get("MT_PROVIDER")}
+             "url": os.environ.get("MAITENTO_URL"), "provider": os.environ.get("MT_PROVIDER"),
+             "stranger": "/".join(os.environ.get("MT_PROVIDER", "").split("/")[:3])}
     lacking = {"provider"} if not names["provider"] else set()
     needs = set(theme.get("needs", ()))
     namespace = filled(theme["namespace"], names) if "namespace" in theme else None
