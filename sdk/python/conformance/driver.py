@@ -293,8 +293,8 @@ def run_file(tap: Tap, path: str) -> None:
     theme = json.loads(Path(path).read_text(encoding="utf-8"))
     names = {"unique": "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(8)),
              "url": os.environ.get("MAITENTO_URL"), "provider": os.environ.get("MT_PROVIDER"),
-             "stranger": "/".join(os.environ.get("MT_PROVIDER", "").split("/")[:3])}
-    lacking = {"provider"} if not names["provider"] else set()
+             "stranger": os.environ.get("MT_STRANGER")}
+    lacking = {name for name in ("provider", "stranger") if not names[name]}
     needs = set(theme.get("needs", ()))
     namespace = filled(theme["namespace"], names) if "namespace" in theme else None
     with Maitento(namespace=namespace) as client:
