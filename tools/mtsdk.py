@@ -17,6 +17,7 @@ OUT is build/sdk. Equal sources give equal bytes in OUT/use. What the builds dow
 import base64
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -229,6 +230,7 @@ def build_python(work, packages, use):
         wheel.extractall(use)
 
 
+@functools.lru_cache
 def dotnet_version():
     """The major version of the .NET SDK on PATH, 0 where there is none."""
     if not shutil.which("dotnet"):

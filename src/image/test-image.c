@@ -394,7 +394,7 @@ static void check_shipped(const char *folder, const char *name, size_t component
     CHECK_INT(mt_read_file(AT_FDCWD, path, &text), 0);
     CHECK_INT(read_def(path, mt_buf_str(&text), &def, &err), 0);
     CHECK_STR(mt_err_sentence(err), "");
-    CHECK_INT(mt_components_new(&def, work, &c, &err), 0);
+    CHECK_INT(mt_components_new(&def, work, work, &c, &err), 0);
     CHECK_STR(mt_err_sentence(err), "");
     CHECK_INT(def.component_count, components);
     mt_components_free(MT_TAKE_PTR(c));
@@ -410,7 +410,7 @@ static void check_refused(const char *component, const char *sentence)
     mt_image_def def = {0};
 
     if (read_def("x.mtr", text, &def, &err) == 0)
-        CHECK_INT(mt_components_new(&def, work, &c, &err), -1);
+        CHECK_INT(mt_components_new(&def, work, work, &c, &err), -1);
     CHECK(holds(err, sentence));
     mt_image_def_done(&def);
 }
@@ -419,7 +419,7 @@ static void test_definitions(const char *folder)
 {
     if (folder) {
         check_shipped(folder, "slim", 0);
-        check_shipped(folder, "default", 8);
+        check_shipped(folder, "default", 11);
     } else {
         SKIP("no folder of definitions was given");
     }
