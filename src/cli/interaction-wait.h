@@ -10,5 +10,8 @@
 // where it is interrupted it says that the run goes on.
 int interaction_wait(cli *c, const char *id, int64_t timeout_ms, mt_err **err);
 
+// The attempts of a run with a higher number than after, in order.
+int interaction_attempts(cli *c, const char *id, int64_t after, mt_json **ret, mt_err **err);
+
 // With --show-attempts: what was asked and answered, printed to `to`, with --json a member of *run.
 int interaction_show_attempts(cli *c, mt_json **run, FILE *to, mt_err **err);

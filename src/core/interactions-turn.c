@@ -15,7 +15,7 @@ enum { SENTENCE = 512 };
 // What the store knows of a run, for one turn.
 typedef struct loaded {
     mt_interaction_run run;
-    mt_interaction_attempt_list attempts; // all of them
+    mt_interaction_attempt_list attempts; // the newest is whole
     interaction_plan plan;
     mt_provider provider; // as it is set now
 } loaded;
@@ -30,9 +30,12 @@ static void loaded_done(loaded *k)
 static int load(const interaction_live *l, loaded *k, mt_err **err)
 {
     mt_store *store = l->x->options.store;
+    mt_interaction_attempt_page page = {0};
 
-    return mt_store_interaction_run_get(store, NULL, l->id, &k->run, err) < 0 ||
-                   mt_store_interaction_attempt_list(store, l->id, &k->attempts, err) < 0 ||
+    if (mt_store_interaction_run_get(store, NULL, l->id, &k->run, err) < 0)
+        return -1;
+    page.after = k->run.attempt_count - 1;
+    return mt_store_interaction_attempt_list(store, l->id, page, &k->attempts, err) < 0 ||
                    interaction_plan_read(k->run.plan, &k->plan, err) < 0
                ? -1
                : 0;

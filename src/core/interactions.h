@@ -82,6 +82,7 @@ int mt_interactions_try(mt_interactions *x, mt_str provider, const char *model,
                         mt_interaction_trial *ret, mt_err **err);
 
 // The messages of an attempt, from its run's plan and the attempts before it, as a JSON list of
-// {"role": "system", "user" or "assistant", "content"}. For records; the model gets the same.
+// {"role": "system", "user" or "assistant", "content"}. For records; the model gets the same. Those
+// before may be without what mt_store_interaction_attempt_list() leaves out.
 int mt_interaction_messages(const char *plan, const mt_interaction_attempt_list *before,
                             size_t count, mt_buf *ret, mt_err **err);

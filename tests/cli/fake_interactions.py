@@ -21,7 +21,7 @@ class Interactions:
         fake.on("GET", "/v1/interaction-runs", self.list)
         fake.on("GET", "/v1/interaction-runs/([^/]+)", lambda r, m: self.get(r, self.find(m.group(1))))
         fake.on("GET", "/v1/interaction-runs/([^/]+)/attempts",
-                lambda r, m: {"items": self.find(m.group(1))["attempts"], "next": None})
+                lambda r, m: self.attempts(r, self.find(m.group(1))))
         fake.on("POST", "/v1/interaction-runs/([^/]+)/cancel", lambda r, m: self.cancel(self.find(m.group(1))))
 
     @staticmethod
@@ -88,6 +88,12 @@ class Interactions:
         return self.shown(run)
 
     # ---- answers ----
+
+    @staticmethod
+    def attempts(r, run):
+        """Pages of one, as of long answers."""
+        rest = [a for a in run["attempts"] if a["number"] > int(r.query.get("after", 0))]
+        return {"items": rest[:1], "next": str(rest[0]["number"]) if len(rest) > 1 else None}
 
     def find(self, run_id):
         for run in self.runs:
