@@ -9,6 +9,7 @@ import uuid
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _settings
+from ._apps import Apps
 from ._errors import MaitentoError
 from ._files import VfsFiles, project_files
 from ._http import Http, path_of
@@ -29,6 +30,7 @@ class Maitento:
         self.secrets = Secrets(self)
         self.capsules = Capsules(self)
         self.capsule_runs = CapsuleRuns(self._http)
+        self.apps = Apps(self)
 
     def deploy(self, folder: Union[str, os.PathLike], namespace: Optional[str] = None, *,
                dry_run: bool = False, prune: bool = False) -> DeployResult:

@@ -166,3 +166,31 @@ class Command(Record):
     @property
     def has_ended(self) -> bool:
         return self.status in ("Finished", "Error", "Aborted")
+
+
+class ConsoleLine(Record):
+    """A line that an app printed, with its line end where it has one."""
+
+    number: int
+    text: str
+    date: str
+
+
+class AppRun(Record):
+    id: str
+    namespace: str
+    app: str
+    version: int
+    status: str
+    end_reason: Optional[str]
+    failure_details: str
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
+    return_value: Any
+    date_created: str
+    date_ended: Optional[str]
+    console_outputs: List[ConsoleLine] = []
+
+    def __init__(self, raw: Dict[str, Any]):
+        super().__init__(raw)
+        self.console_outputs = [ConsoleLine(line) for line in raw.get("consoleOutputs", [])]
