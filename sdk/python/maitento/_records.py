@@ -804,7 +804,22 @@ class InteractionText(Record):
 # ---- events ----
 
 
-class ChangeEvent(Record):
+class EventHello(Record, schema="EventHello"):
+    """The first frame of a stream, which its reader keeps to itself: events with higher numbers follow."""
+
+    after: int
+    heartbeat_seconds: int
+
+
+class EventEnd(Record, schema="EventEnd"):
+    """The last frame of a stream, which its reader keeps to itself: why, and the number to go on from."""
+
+    code: str
+    after: int
+    sentence: str
+
+
+class ChangeEvent(Record, schema="Event"):
     """Something changed.
 
     change: "created", "updated", "deleted", "started", "ready", "ended", …; name: of a resource or the like, and
@@ -821,12 +836,12 @@ class ChangeEvent(Record):
     namespace: Optional[str]
     run_id: Optional[str]
     name: Optional[str]
-    status: MaybeNull[str]
-    end_reason: MaybeNull[str]
-    exit_code: MaybeNull[int]
+    status: Optional[str]
+    end_reason: Optional[str]
+    exit_code: Optional[int]
 
 
-class OutputEvent(Record):
+class OutputEvent(Record, schema="EventOutput"):
     """What a command printed: whole characters of a stream ("standard" or "error"), from byte `offset` on."""
 
     event: ClassVar[str] = "output"
@@ -838,17 +853,18 @@ class OutputEvent(Record):
     text: str
 
 
-class ConsoleEvent(Record):
-    """A line that an app printed."""
+class ConsoleEvent(Record, schema="EventConsole"):
+    """A line that an app printed, or a piece of a long one, from byte from_ of it on."""
 
     event: ClassVar[str] = "console"
     run_id: str
     number: int
+    from_: int
     text: str
-    date: str
+    date: Optional[str]
 
 
-class TextEvent(Record):
+class TextEvent(Record, schema="EventText"):
     """What a model says, from byte from_ of the text `stream` on."""
 
     event: ClassVar[str] = "text"

@@ -6,7 +6,7 @@ import json
 from typing import Any, Dict, Optional, Sequence, Set, Union
 
 from .._errors import MaitentoError
-from .._records import EVENTS, ChangeEvent, Event
+from .._records import EVENTS, ChangeEvent, Event, EventEnd, EventHello
 from .._sse import Frame, Parser
 from .._wire import Patience, does, id_of, path_of, passes
 from . import net
@@ -23,7 +23,8 @@ class EventStream:
     It outlives breaks, and goes on where it was. While it is open, exec_and_wait() and all other waits of the
     same client are woken by it, unless it was opened for one namespace or run. Events wait to be read, 10,000 of
     them; what comes while there is no room is asked of the server again later. Where the server does not keep
-    that any more, iterating raises MaitentoError "gone" once, and goes on with what is new.
+    that any more, iterating raises MaitentoError "gone" once, and goes on with what is new. It ends where the right to
+    see what it tells is gone ("accessLost").
     """
 
     def __init__(self, core: Core, query: Dict[str, Any], kinds: Optional[Set[str]], tells_all: bool) -> None:
@@ -166,17 +167,20 @@ class EventStream:
         """One event; the code of the one that is the last of a connection."""
         data: Any = json.loads(frame.data)
         if frame.event == "hello":
+            hello = EventHello(data)
             if self._last is None:
-                self._last = self._queued = data.get("after")
+                self._last = self._queued = hello.after
             self._query.update(after=None, last=None)  # from here on it goes by what came
             if self._tells_all:
                 self._core.hub.join(self, self._kinds)
             self._begun.give()
             return None
         if frame.event == "end":
-            if data.get("after") is not None:
-                self._last = data["after"]
-            return str(data.get("code"))
+            end = EventEnd(data)
+            if end.code == "accessLost":
+                raise MaitentoError(end.sentence, end.code)
+            self._last = end.after
+            return end.code
         kind = EVENTS.get(frame.event)
         if kind is None:  # of a newer server
             return None

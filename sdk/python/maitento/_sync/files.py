@@ -62,20 +62,20 @@ class Files:
         for _, piece, _ in self._pieces(path, start, length, False):
             yield piece
 
-    def download(self, path: FilePath, to: Union[LocalPath, BinaryIO], progress: Optional[Progress] = None) -> int:
+    def download(self, path: FilePath, to: Union[LocalPath, BinaryIO], on_progress: Optional[Progress] = None) -> int:
         """The content into a local file: its length.
 
-        to: a path (the file is replaced when all of it is there, else left as it was) or a binary file. progress
+        to: a path (the file is replaced when all of it is there, else left as it was) or a binary file. on_progress
         is called with (bytes so far, bytes in all or None).
         """
         if not isinstance(to, (str, os.PathLike)):
-            return self._copy(path, to, progress)
+            return self._copy(path, to, on_progress)
         target = os.fspath(to)
         beside = f"{target}.{secrets.token_hex(4)}.part"
         file = net.blocking(_making, beside)
         try:
             with file:
-                length = self._copy(path, file, progress)
+                length = self._copy(path, file, on_progress)
             net.blocking(os.replace, beside, target)
             return length
         except BaseException:
@@ -83,13 +83,13 @@ class Files:
                 os.unlink(beside)
             raise
 
-    def _copy(self, path: FilePath, to: BinaryIO, progress: Optional[Progress]) -> int:
+    def _copy(self, path: FilePath, to: BinaryIO, on_progress: Optional[Progress]) -> int:
         done = 0
         for at, piece, total in self._pieces(path, 0, None, True):
             net.blocking(to.write, piece)
             done = at + len(piece)
-            if progress:
-                progress(done, total)
+            if on_progress:
+                on_progress(done, total)
         return done
 
     def _pieces(
@@ -153,16 +153,18 @@ class Files:
         """As write(), in UTF-8, line ends as they are."""
         return self.write(path, text.encode("utf-8"))
 
-    def upload(self, path: FilePath, source: Union[LocalPath, Content], progress: Optional[Progress] = None) -> VfsItem:
+    def upload(
+        self, path: FilePath, source: Union[LocalPath, Content], on_progress: Optional[Progress] = None
+    ) -> VfsItem:
         """As write(), of a local file by its path, or of what write() takes, piece by piece.
 
-        progress is called with (bytes so far, bytes in all or None). What can be read again is sent again where
+        on_progress is called with (bytes so far, bytes in all or None). What can be read again is sent again where
         the server was away for a moment.
         """
         if isinstance(source, (str, os.PathLike)):
             with net.blocking(_reading, source) as file:
-                return self._put(path, Source(file, "application/octet-stream", progress))
-        return self._put(path, Source(source, "application/octet-stream", progress))
+                return self._put(path, Source(file, "application/octet-stream", on_progress))
+        return self._put(path, Source(source, "application/octet-stream", on_progress))
 
     def _put(self, path: FilePath, source: Source) -> VfsItem:
         target = self._path("files", path=raw_path(path))
