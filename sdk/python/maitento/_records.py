@@ -102,7 +102,7 @@ class Record:
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = dict(raw)
-        known: Set[str] = set()
+        known: Set[str] = {"raw"}
         for name, wire, make in self._members():
             value = self.raw.get(wire)
             known.add(wire)
