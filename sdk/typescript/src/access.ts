@@ -6,7 +6,9 @@ import { given, pathOf } from "./paths.js";
 import type { Key, NewKey, NewUser, User } from "./records.js";
 
 /** When a key ends: a time as the server writes them, or a Date; absent for never. */
-type Expiry = { expires?: string | Date | undefined };
+interface Expiry {
+  expires?: string | Date | undefined;
+}
 
 function expiry(of: Expiry): string | undefined {
   return of.expires instanceof Date ? of.expires.toISOString() : of.expires;
@@ -52,7 +54,10 @@ export class Users {
   }
 
   /** Makes a user with a first key, which is shown this once. Not from inside a capsule. */
-  async create(user: { name: string; role?: "user" | "admin" | undefined } & Expiry, options: CallOptions = {}): Promise<NewUser> {
+  async create(
+    user: { name: string; role?: "user" | "admin" | undefined } & Expiry,
+    options: CallOptions = {},
+  ): Promise<NewUser> {
     const json = given({ name: user.name, role: user.role, expires: expiry(user) });
     return await this.#context.http.call({ method: "POST", path: pathOf(["users"]), json, signal: options.signal });
   }

@@ -17,17 +17,24 @@ export function parseAddress(url: string): Address {
   if (url.startsWith("unix:/")) {
     const socketPath = url.slice("unix:".length);
     if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX)
-      throw new MaitentoError("badRequest", `the socket path '${socketPath}' is longer than the ${String(SOCKET_PATH_MAX)} bytes that Linux takes`);
+      throw new MaitentoError(
+        "badRequest",
+        `the socket path '${socketPath}' is longer than the ${String(SOCKET_PATH_MAX)} bytes that Linux takes`,
+      );
     return { url, tls: false, where: { socketPath } };
   }
   if (!web) {
     // Where there is an "@" there may be a password.
     const shown = url.includes("@") ? "it" : `'${url}'`;
-    throw new MaitentoError("badRequest", `the address is wrong: ${shown} should be http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH`);
+    throw new MaitentoError(
+      "badRequest",
+      `the address is wrong: ${shown} should be http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH`,
+    );
   }
   const [, scheme, host, port] = web;
   const tls = scheme === "https";
   const number = port === undefined ? (tls ? 443 : 80) : Number(port);
-  if (number < 1 || number > 65535) throw new MaitentoError("badRequest", `the address is wrong: '${url}' has no port of 1 to 65535`);
+  if (number < 1 || number > 65535)
+    throw new MaitentoError("badRequest", `the address is wrong: '${url}' has no port of 1 to 65535`);
   return { url, tls, where: { host: (host ?? "").replace(/^\[|\]$/g, ""), port: number } };
 }

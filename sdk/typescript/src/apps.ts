@@ -63,14 +63,16 @@ export class Apps extends Resources<App> {
     const { inputs, version, idempotencyKey: key, signal, onConsole } = options;
     const json = given({ inputs, version });
     const namespace = await this.context.namespace(options.namespace, signal);
-    const path = (seconds: number): string => pathOf(["namespaces", namespace, "apps", name, "runs"], { wait: seconds || undefined });
+    const path = (seconds: number): string =>
+      pathOf(["namespaces", namespace, "apps", name, "runs"], { wait: seconds || undefined });
     const wait = { signal, timeoutMs: onConsole ? 0 : undefined };
     const { record, mark } = await this.context.explaining(
       options,
       namespace,
       startAndWait<AppRun>(this.context, path, { json, key, signal }, { kind: "appRun" }, wait),
     );
-    if (onConsole) for await (const line of new AppRuns(this.context).followConsole(record.id, { signal })) onConsole(line);
+    if (onConsole)
+      for await (const line of new AppRuns(this.context).followConsole(record.id, { signal })) onConsole(line);
     await this.context.waiting.until(appSubject(record.id), { signal }, { record, mark });
     const whole = pathOf(["app-runs", record.id], { console: true });
     return await this.context.http.call({ method: "GET", path: whole, signal });
@@ -147,14 +149,24 @@ export class AppRuns {
     return this.#lines<LogLine>(idOf(run), "log", { ...options, follow: true });
   }
 
-  async *#lines<T extends ConsoleLine | LogLine>(id: string, what: "console" | "log", options: LinesOptions): AsyncGenerator<T, void, undefined> {
+  async *#lines<T extends ConsoleLine | LogLine>(
+    id: string,
+    what: "console" | "log",
+    options: LinesOptions,
+  ): AsyncGenerator<T, void, undefined> {
     const { signal, follow } = options;
     const wait = follow === true ? LINES_WAIT_S : undefined;
-    for (let after = options.after ?? 0; ; ) {
+    for (let after = options.after ?? 0; ;) {
       const asked = now();
       const path = pathOf(["app-runs", id, what], { after, limit: 1000, wait });
       const pool = follow === true ? "stream" : "short";
-      const part = await this.#context.http.call<ConsolePart | LogPart>({ method: "GET", path, pool, silenceMs: LINES_SILENCE_MS, signal });
+      const part = await this.#context.http.call<ConsolePart | LogPart>({
+        method: "GET",
+        path,
+        pool,
+        silenceMs: LINES_SILENCE_MS,
+        signal,
+      });
       yield* part.items as T[];
       after = part.next;
       if (part.ended || (part.items.length === 0 && follow !== true)) return;

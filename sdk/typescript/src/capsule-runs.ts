@@ -7,7 +7,15 @@ import { RunFiles } from "./files.js";
 import { newKey, type CallOptions } from "./http.js";
 import { LiveOutput, output, type OutputChunk, type OutputOptions } from "./output.js";
 import { given, idOf, pathOf, type IdOf } from "./paths.js";
-import { hasEnded, type CapsuleRun, type CapsuleRunStatus, type Command, type CommandItem, type CommandStatus, type StoryEntry } from "./records.js";
+import {
+  hasEnded,
+  type CapsuleRun,
+  type CapsuleRunStatus,
+  type Command,
+  type CommandItem,
+  type CommandStatus,
+  type StoryEntry,
+} from "./records.js";
 import { startAndWait, type StartOnce, type Started } from "./starting.js";
 import type { Subject, WaitOptions } from "./waiting.js";
 
@@ -62,7 +70,16 @@ function requestOf(request: CommandRequest): object {
   if (words !== undefined && !Array.isArray(words))
     throw new TypeError('`arguments` is a list, one word each: ["-l", "/tmp"], not a text');
   const limit = maxDuration === undefined ? undefined : duration(maxDuration);
-  return given({ command, arguments: words, runAsUser, maxDuration: limit, async, workingDirectory, environment, stdin });
+  return given({
+    command,
+    arguments: words,
+    runAsUser,
+    maxDuration: limit,
+    async,
+    workingDirectory,
+    environment,
+    stdin,
+  });
 }
 
 /** @internal */
@@ -72,7 +89,8 @@ export function runSubject(id: string, reached: (run: CapsuleRun) => boolean, un
 }
 
 function commandSubject(runId: string, id: string): Subject<Command> {
-  const path = (seconds: number): string => pathOf(["capsule-runs", runId, "commands", id], { wait: seconds || undefined });
+  const path = (seconds: number): string =>
+    pathOf(["capsule-runs", runId, "commands", id], { wait: seconds || undefined });
   return { kind: "command", id, runId, name: `command ${id}`, path, reached: hasEnded };
 }
 
@@ -106,7 +124,7 @@ export class CapsuleRuns {
   /** What happened in a run, the oldest first: the entries with a number above `after`. */
   async story(run: IdOf, options: CallOptions & { after?: number | undefined } = {}): Promise<StoryEntry[]> {
     const entries: StoryEntry[] = [];
-    for (let after = options.after ?? 0; ; ) {
+    for (let after = options.after ?? 0; ;) {
       const path = pathOf(["capsule-runs", idOf(run)], { story: true, storyAfter: after });
       const { story = [] } = await this.#get<CapsuleRun>(path, options);
       const last = story.at(-1);
@@ -138,7 +156,13 @@ export class CapsuleRuns {
   }
 
   async #post<T>(parts: readonly string[], json: object | undefined, options: CallOptions): Promise<T> {
-    return await this.#context.http.call({ method: "POST", path: pathOf(parts), json, harmless: true, signal: options.signal });
+    return await this.#context.http.call({
+      method: "POST",
+      path: pathOf(parts),
+      json,
+      harmless: true,
+      signal: options.signal,
+    });
   }
 
   /** The files of a run that lives, with the rights of one of its users (`maitento`). Nothing is asked of the server yet. */
@@ -152,7 +176,13 @@ export class CapsuleRuns {
   async exec(run: IdOf, request: ExecOptions): Promise<Command> {
     const path = pathOf(["capsule-runs", idOf(run), "commands"]);
     const key = request.idempotencyKey ?? newKey();
-    return await this.#context.http.call({ method: "POST", path, json: requestOf(request), key, signal: request.signal });
+    return await this.#context.http.call({
+      method: "POST",
+      path,
+      json: requestOf(request),
+      key,
+      signal: request.signal,
+    });
   }
 
   /**
@@ -180,13 +210,23 @@ export class CapsuleRuns {
     const json = requestOf(request);
     // Whoever wants its output as it comes needs its id first.
     const most = request.onOutput ? 0 : undefined;
-    const path = (seconds: number): string => pathOf(["capsule-runs", runId, "commands"], { wait: seconds || undefined });
+    const path = (seconds: number): string =>
+      pathOf(["capsule-runs", runId, "commands"], { wait: seconds || undefined });
     try {
-      return await startAndWait(this.#context, path, { json, key, signal }, { kind: "command", runId }, { signal, timeoutMs: most });
+      return await startAndWait(
+        this.#context,
+        path,
+        { json, key, signal },
+        { kind: "command", runId },
+        { signal, timeoutMs: most },
+      );
     } catch (error) {
       if (!(error instanceof MaitentoError) || error.code !== "runEnded") throw error;
       const { problem } = error;
-      throw new CapsuleCommandAbortedError(error.message, null, await this.#last(runId, signal), { problem, cause: error });
+      throw new CapsuleCommandAbortedError(error.message, null, await this.#last(runId, signal), {
+        problem,
+        cause: error,
+      });
     }
   }
 
@@ -224,7 +264,11 @@ export class CapsuleRuns {
   /** The commands of a run, the oldest first, without what they printed: `getCommand` has that. */
   async listCommands(run: IdOf, options: CommandListOptions = {}): Promise<CommandItem[]> {
     const { status, idEnding, limit, signal } = options;
-    return await this.#context.http.list(pathOf(["capsule-runs", idOf(run), "commands"], { status, idEnding }), limit, signal);
+    return await this.#context.http.list(
+      pathOf(["capsule-runs", idOf(run), "commands"], { status, idEnding }),
+      limit,
+      signal,
+    );
   }
 
   /** Ends a command, or takes it from the queue. Repeats change nothing. */

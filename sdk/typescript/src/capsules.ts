@@ -40,7 +40,9 @@ export interface CapsuleStartOptions extends CapsuleStart, StartOnce, NamespaceO
 
 function body(start: CapsuleStart): object {
   const { version, environment, maxDuration, startup, vfs, secrets, labels } = start;
-  const entries = startup?.map((entry) => given({ ...entry, maxDuration: entry.maxDuration === undefined ? undefined : duration(entry.maxDuration) }));
+  const entries = startup?.map((entry) =>
+    given({ ...entry, maxDuration: entry.maxDuration === undefined ? undefined : duration(entry.maxDuration) }),
+  );
   return given({
     version,
     environment,
@@ -92,7 +94,11 @@ export class Capsules extends Resources<Capsule> {
   /** What a start would do, after all its checks. Nothing is started. */
   async plan(name: string, options: CapsuleStart & NamespaceOptions = {}): Promise<RunPlan> {
     const query = { dryRun: true };
-    return await this.context.call(options, "POST", ["capsules", name, "runs"], { json: body(options), query, harmless: true });
+    return await this.context.call(options, "POST", ["capsules", name, "runs"], {
+      json: body(options),
+      query,
+      harmless: true,
+    });
   }
 
   async #whenThereIsRoom<T>(options: CapsuleStartOptions, start: () => Promise<T>): Promise<T> {
@@ -100,7 +106,8 @@ export class Capsules extends Resources<Capsule> {
       try {
         return await start();
       } catch (error) {
-        if (!(error instanceof MaitentoError) || error.code !== "capacityExceeded" || options.waitForCapacity !== true) throw error;
+        if (!(error instanceof MaitentoError) || error.code !== "capacityExceeded" || options.waitForCapacity !== true)
+          throw error;
         await sleep((error.retryAfter ?? FULL_S) * 1000, options.signal);
       }
     }

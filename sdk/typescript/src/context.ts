@@ -64,7 +64,11 @@ export class Context {
     const { query, ...rest } = more;
     const namespace = await this.namespace(options.namespace, options.signal);
     const path = pathOf(["namespaces", namespace, ...parts], query);
-    return await this.explaining(options, namespace, this.http.call<T>({ signal: options.signal, ...rest, method, path }));
+    return await this.explaining(
+      options,
+      namespace,
+      this.http.call<T>({ signal: options.signal, ...rest, method, path }),
+    );
   }
 
   async list<T>(options: NamespaceOptions & ListOptions, parts: readonly string[]): Promise<T[]> {
@@ -77,7 +81,8 @@ export class Context {
     try {
       return await call;
     } catch (error) {
-      if (!(error instanceof MaitentoError) || error.code !== "notFound" || options.namespace !== undefined) throw error;
+      if (!(error instanceof MaitentoError) || error.code !== "notFound" || options.namespace !== undefined)
+        throw error;
       throw explained(error, `(namespace '${namespace}' is from ${this.http.settings.namespaceSource})`);
     }
   }

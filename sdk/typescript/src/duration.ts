@@ -21,7 +21,10 @@ export function duration(value: Duration): string {
   const { days = 0, hours = 0, minutes = 0, seconds = 0 } = value;
   const total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   if (!Number.isSafeInteger(total) || total < 0)
-    throw new MaitentoError("badRequest", 'a duration is "hh:mm:ss", or { hours, minutes, seconds } of whole seconds that are not negative');
+    throw new MaitentoError(
+      "badRequest",
+      'a duration is "hh:mm:ss", or { hours, minutes, seconds } of whole seconds that are not negative',
+    );
   const d = Math.floor(total / 86400);
   return `${d > 0 ? `${String(d)}.` : ""}${two(Math.floor(total / 3600) % 24)}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }

@@ -46,7 +46,9 @@ export class Events {
    * this client hear of ends by it, as they happen. Close it when done: `await using events = await mt.events.open()`, or `close()`.
    */
   async open(options: EventOptions = {}): Promise<EventStream> {
-    const stream: EventStream = await EventStream.open(this.#http, this.#waiting, options, () => this.#streams.delete(stream));
+    const stream: EventStream = await EventStream.open(this.#http, this.#waiting, options, () =>
+      this.#streams.delete(stream),
+    );
     this.#streams.add(stream);
     return stream;
   }
@@ -81,7 +83,12 @@ export class Events {
   }
 }
 
-const STREAM = { method: "GET", pool: "stream", silenceMs: SILENCE_MS, headers: { accept: "text/event-stream" } } as const;
+const STREAM = {
+  method: "GET",
+  pool: "stream",
+  silenceMs: SILENCE_MS,
+  headers: { accept: "text/event-stream" },
+} as const;
 
 function address(options: EventOptions, after: number | undefined, follow: boolean): string {
   const { kind } = options;
@@ -231,7 +238,10 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
 
   /** A connection on which the server has said hello. */
   async #connect(): Promise<Connection> {
-    const headers = { ...STREAM.headers, ...(this.#after === undefined ? {} : { "last-event-id": String(this.#after) }) };
+    const headers = {
+      ...STREAM.headers,
+      ...(this.#after === undefined ? {} : { "last-event-id": String(this.#after) }),
+    };
     const path = address(this.#options, this.#after, true);
     const answer = await this.#http.open({ ...STREAM, headers, path, signal: this.#stop.signal });
     const connection = new Connection(answer);
@@ -242,7 +252,10 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
       if (typeof after === "number") this.#after = after;
     } catch (error) {
       answer.destroy();
-      throw this.#http.broken(Object.assign(new Error("the event stream broke off", { cause: error }), { code: "ECONNRESET" }), this.#stop.signal);
+      throw this.#http.broken(
+        Object.assign(new Error("the event stream broke off", { cause: error }), { code: "ECONNRESET" }),
+        this.#stop.signal,
+      );
     }
     // Open, but of itself no reason for the process to live.
     answer.socket.unref();
@@ -253,7 +266,7 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
 
   async #run(first: Connection): Promise<void> {
     let connection: Connection | undefined = first;
-    for (let tries = 0; !this.#done; ) {
+    for (let tries = 0; !this.#done;) {
       if (connection) {
         tries = 0;
         await this.#read(connection);

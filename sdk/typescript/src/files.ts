@@ -78,7 +78,12 @@ export abstract class Files {
   /** What each call names besides. */
   protected abstract readonly more: Readonly<Record<string, string | undefined>>;
 
-  async #address(what: string, path: PathOf | undefined, query: Query, signal: AbortSignal | undefined): Promise<string> {
+  async #address(
+    what: string,
+    path: PathOf | undefined,
+    query: Query,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
     const address = pathOf(await this.place(what, signal), { ...this.more, ...query });
     if (path === undefined) return address;
     return `${address}${address.includes("?") ? "&" : "?"}path=${pathQuery(path)}`;
@@ -118,7 +123,10 @@ export abstract class Files {
         const answer = await http.open({ method: "GET", path: address, headers, pool: "stream", signal });
         if (at > 0 && !continues(answer, tag)) {
           answer.destroy();
-          throw new MaitentoError("conflict", `'${typeof path === "string" ? path : path.path}' was changed while it was read: read it again`);
+          throw new MaitentoError(
+            "conflict",
+            `'${typeof path === "string" ? path : path.path}' was changed while it was read: read it again`,
+          );
         }
         tag = answer.headers.etag;
         if (at === 0) total = lengthOf(answer);
@@ -144,7 +152,11 @@ export abstract class Files {
    * The content into a stream, one of Node's or a web stream, which is ended: the number of bytes. In constant memory: it is read as fast
    * as the stream takes it.
    */
-  async download(path: PathOf, to: Writable | WritableStream<Uint8Array>, options: TransferOptions = {}): Promise<number> {
+  async download(
+    path: PathOf,
+    to: Writable | WritableStream<Uint8Array>,
+    options: TransferOptions = {},
+  ): Promise<number> {
     const target = to instanceof Writable ? Writable.toWeb(to) : to;
     const writer = target.getWriter();
     let bytes = 0;
@@ -173,13 +185,28 @@ export abstract class Files {
     if (typeof content === "string" || content instanceof Uint8Array) {
       const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
       const total = bytes.byteLength;
-      const onSent = onProgress && ((sent: number) => { onProgress({ bytes: sent, total }); });
+      const onSent =
+        onProgress &&
+        ((sent: number) => {
+          onProgress({ bytes: sent, total });
+        });
       return await this.context.http.call({ method: "PUT", path: address, headers, body: { bytes }, onSent, signal });
     }
     if (!isStream(content)) throw new TypeError("what is written is text, a Uint8Array or a stream of Uint8Array");
     const total = options.length;
-    const onSent = onProgress && ((sent: number) => { onProgress({ bytes: sent, total }); });
-    return await this.context.http.call({ method: "PUT", path: address, headers, body: { pieces: () => pieces(content), length: total }, onSent, signal });
+    const onSent =
+      onProgress &&
+      ((sent: number) => {
+        onProgress({ bytes: sent, total });
+      });
+    return await this.context.http.call({
+      method: "PUT",
+      path: address,
+      headers,
+      body: { pieces: () => pieces(content), length: total },
+      onSent,
+      signal,
+    });
   }
 
   /** Replaces the file by a text, as UTF-8. */
@@ -206,7 +233,11 @@ export abstract class Files {
   }
 
   /** Moves or renames. What stands at `to` is replaced only with `replace`. */
-  async move(from: string, to: string, options: EscapedOptions & { replace?: boolean | undefined } = {}): Promise<Entry> {
+  async move(
+    from: string,
+    to: string,
+    options: EscapedOptions & { replace?: boolean | undefined } = {},
+  ): Promise<Entry> {
     return await this.#post("move", { from, to, replace: options.replace }, options);
   }
 
@@ -286,7 +317,8 @@ function continues(answer: IncomingMessage, tag: string | undefined): boolean {
 async function* pieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of content) {
     const bytes: unknown = piece;
-    if (!(bytes instanceof Uint8Array)) throw new TypeError("a stream that is written gives Uint8Array: text is encoded first");
+    if (!(bytes instanceof Uint8Array))
+      throw new TypeError("a stream that is written gives Uint8Array: text is encoded first");
     if (bytes.byteLength <= 4 * PIECE) yield bytes;
     else for (let at = 0; at < bytes.byteLength; at += PIECE) yield bytes.subarray(at, at + PIECE);
   }

@@ -90,7 +90,12 @@ export class Patience {
   }
 
   /** Waits for the next try, or throws where it has been away for too long. `asked`: when the failed try began. */
-  async pause(error: MaitentoError, asked: number, unknown: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+  async pause(
+    error: MaitentoError,
+    asked: number,
+    unknown: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const silent = error.cause instanceof WireError && error.cause.silent;
     if (now() - asked > ALIVE_MS && !silent) this.reset();
     this.#since ??= now();
@@ -167,18 +172,25 @@ export class Http {
     try {
       // Without the key: it is not known yet who hears it.
       const headers = { accept: "application/json", "user-agent": `maitento-typescript/${VERSION}` };
-      answer = await this.#wire.exchange({ method: "GET", path: "/v1/server", headers, silenceMs: GREETING_MS, pool: "short" });
+      answer = await this.#wire.exchange({
+        method: "GET",
+        path: "/v1/server",
+        headers,
+        silenceMs: GREETING_MS,
+        pool: "short",
+      });
       text = (await readAll(answer, FOREIGN_MAX)).toString("utf8");
     } catch (error) {
-      const foreign = error instanceof WireError ? error.cause instanceof Error && /^HPE_/.test((error.cause as { code?: string }).code ?? "") : true;
-      if (!foreign && error instanceof WireError) throw this.#unreachable(error, false);
+      if (error instanceof WireError && !error.noHttp) throw this.#unreachable(error, false);
       throw this.#foreign(error instanceof Error ? error.message : String(error), error);
     }
     const said = objectOf(text);
     if (answer.statusCode === 200 && said?.["product"] === "maitento") {
       const server = said as unknown as ServerInfo;
       if (server.apiVersion === API_VERSION) return server;
-      throw this.#foreign(`it speaks version ${String(server.apiVersion)} of the API, and this SDK version ${String(API_VERSION)}`);
+      throw this.#foreign(
+        `it speaks version ${String(server.apiVersion)} of the API, and this SDK version ${String(API_VERSION)}`,
+      );
     }
     const status = answer.statusCode ?? 0;
     if (AWAY.has(status)) throw this.#failure(answer, text);
@@ -193,14 +205,23 @@ export class Http {
 
   #foreign(why: string, cause?: unknown): MaitentoError {
     const help = "give the address of a Maitento server: `url`, MAITENTO_URL or ~/.maitento/settings.json";
-    return new MaitentoError("notMaitento", `what answers at ${this.#where()} is not a Maitento server: ${why}`, { help, cause });
+    return new MaitentoError("notMaitento", `what answers at ${this.#where()} is not a Maitento server: ${why}`, {
+      help,
+      cause,
+    });
   }
 
   #unreachable(error: WireError, unknown: boolean): MaitentoError {
     if (this.#closed) return new MaitentoError("closed", "the client was closed", { cause: error });
     const help = "check the address and that the server runs (mt doctor tells), or name another: `url`, MAITENTO_URL";
-    const what = unknown ? `outcome unknown: the server at ${this.#where()} got the request and did not answer` : `cannot reach the server at ${this.#where()}`;
-    return new MaitentoError(unknown ? "outcomeUnknown" : "unreachable", `${what}: ${error.message}${unknown ? "" : `; ${help}`}`, { help, cause: error });
+    const what = unknown
+      ? `outcome unknown: the server at ${this.#where()} got the request and did not answer`
+      : `cannot reach the server at ${this.#where()}`;
+    return new MaitentoError(
+      unknown ? "outcomeUnknown" : "unreachable",
+      `${what}: ${error.message}${unknown ? "" : `; ${help}`}`,
+      { help, cause: error },
+    );
   }
 
   #mayTalk(): void {
@@ -287,17 +308,27 @@ export class Http {
     try {
       return JSON.parse(text) as unknown;
     } catch (error) {
-      throw new MaitentoError("internal", `the answer of ${this.#where()} to ${call.method} ${call.path} is no JSON`, { cause: error });
+      throw new MaitentoError("internal", `the answer of ${this.#where()} to ${call.method} ${call.path} is no JSON`, {
+        cause: error,
+      });
     }
   }
 
   /** Repeats what is harmless to repeat while the server is away. */
   async call<T>(call: Call): Promise<T> {
     await this.hello(call.signal);
-    return (await this.patiently(() => this.once(call), call, call.key === undefined ? undefined : "it may have been done")) as T;
+    return (await this.patiently(
+      () => this.once(call),
+      call,
+      call.key === undefined ? undefined : "it may have been done",
+    )) as T;
   }
 
-  async patiently<T>(attempt: () => Promise<T>, call: Pick<Call, "method" | "key" | "harmless" | "body" | "signal">, unknown?: string): Promise<T> {
+  async patiently<T>(
+    attempt: () => Promise<T>,
+    call: Pick<Call, "method" | "key" | "harmless" | "body" | "signal">,
+    unknown?: string,
+  ): Promise<T> {
     const patience = new Patience();
     for (;;) {
       const asked = now();
@@ -332,5 +363,11 @@ export class Http {
 /** GET, PUT and DELETE do the same again; a POST with a key is done once. A source that was read from cannot be read again. */
 function mayRepeat(call: Pick<Call, "method" | "key" | "harmless" | "body">): boolean {
   if (call.body && "pieces" in call.body) return false;
-  return call.method === "GET" || call.method === "PUT" || call.method === "DELETE" || call.key !== undefined || call.harmless === true;
+  return (
+    call.method === "GET" ||
+    call.method === "PUT" ||
+    call.method === "DELETE" ||
+    call.key !== undefined ||
+    call.harmless === true
+  );
 }

@@ -16,9 +16,24 @@ export type {
 export type { Capsules, CapsuleStart, CapsuleStartOptions, StartupEntry } from "./capsules.js";
 export type { ListOptions, NamespaceOptions } from "./context.js";
 export type { Duration } from "./duration.js";
-export type { Content, EscapedOptions, Files, PathOf, Progress, RunFiles, TransferOptions, VfsFiles, WriteOptions } from "./files.js";
+export type {
+  Content,
+  EscapedOptions,
+  Files,
+  PathOf,
+  Progress,
+  RunFiles,
+  TransferOptions,
+  VfsFiles,
+  WriteOptions,
+} from "./files.js";
 export type { CallOptions } from "./http.js";
-export type { InteractionRunListOptions, InteractionRuns, Interactions, InteractionStartOptions } from "./interactions.js";
+export type {
+  InteractionRunListOptions,
+  InteractionRuns,
+  Interactions,
+  InteractionStartOptions,
+} from "./interactions.js";
 export type { Namespaces } from "./namespaces.js";
 export type { OutputChunk, OutputOptions, StreamName } from "./output.js";
 export type { IdOf } from "./paths.js";

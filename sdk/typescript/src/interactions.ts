@@ -39,7 +39,10 @@ export class Interactions extends Resources {
   async start(name: string, options: InteractionStartOptions = {}): Promise<InteractionRun> {
     const { inputs, version, idempotencyKey } = options;
     const json = given({ inputs, version });
-    return await this.context.call(options, "POST", ["interactions", name, "runs"], { json, key: idempotencyKey ?? newKey() });
+    return await this.context.call(options, "POST", ["interactions", name, "runs"], {
+      json,
+      key: idempotencyKey ?? newKey(),
+    });
   }
 
   /**
@@ -86,13 +89,24 @@ export class InteractionRuns {
   }
 
   async get(run: IdOf, options: CallOptions = {}): Promise<InteractionRun> {
-    return await this.#context.http.call({ method: "GET", path: pathOf(["interaction-runs", idOf(run)]), signal: options.signal });
+    return await this.#context.http.call({
+      method: "GET",
+      path: pathOf(["interaction-runs", idOf(run)]),
+      signal: options.signal,
+    });
   }
 
   /** Runs that you may see, the newest first, without inputs and output; 100 at most unless `limit` says otherwise. */
   async list(options: InteractionRunListOptions = {}): Promise<InteractionRunItem[]> {
     const { namespace, interaction, status, idEnding, mine, parent, limit = LIST_LIMIT, signal } = options;
-    const query = { namespace, interaction, status, idEnding, mine, parent: parent === undefined ? undefined : idOf(parent) };
+    const query = {
+      namespace,
+      interaction,
+      status,
+      idEnding,
+      mine,
+      parent: parent === undefined ? undefined : idOf(parent),
+    };
     return await this.#context.http.list(pathOf(["interaction-runs"], query), limit, signal);
   }
 
@@ -104,7 +118,11 @@ export class InteractionRuns {
   /** What the model was asked, what it answered, and what was wrong with that; the first attempt first. */
   async attempts(run: IdOf, options: CallOptions = {}): Promise<InteractionAttempt[]> {
     const path = pathOf(["interaction-runs", idOf(run), "attempts"]);
-    const page = await this.#context.http.call<{ items: InteractionAttempt[] }>({ method: "GET", path, signal: options.signal });
+    const page = await this.#context.http.call<{ items: InteractionAttempt[] }>({
+      method: "GET",
+      path,
+      signal: options.signal,
+    });
     return page.items;
   }
 

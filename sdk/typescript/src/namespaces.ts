@@ -32,7 +32,12 @@ export class Namespaces {
   async create(namespace: { name: string }, options: CallOptions = {}): Promise<Namespace> {
     this.#context.forgetDefault();
     const json = { name: namespace.name };
-    return await this.#context.http.call({ method: "POST", path: pathOf(["namespaces"]), json, signal: options.signal });
+    return await this.#context.http.call({
+      method: "POST",
+      path: pathOf(["namespaces"]),
+      json,
+      signal: options.signal,
+    });
   }
 
   /** Removes an empty namespace; of one that is not the error (`conflict`) lists what is in it. */
@@ -44,7 +49,12 @@ export class Namespaces {
   /** Chooses your default on the server: what is meant where nobody names a namespace. */
   async setDefault(name: string, options: CallOptions = {}): Promise<Whoami> {
     this.#context.forgetDefault();
-    return await this.#context.http.call({ method: "PUT", path: pathOf(["default-namespace"]), json: { name }, signal: options.signal });
+    return await this.#context.http.call({
+      method: "PUT",
+      path: pathOf(["default-namespace"]),
+      json: { name },
+      signal: options.signal,
+    });
   }
 
   /** Users who share a namespace with its owner, who is not among them. */
@@ -53,11 +63,19 @@ export class Namespaces {
   }
 
   async addMember(name: string, user: string, options: CallOptions = {}): Promise<void> {
-    await this.#context.http.call({ method: "PUT", path: pathOf(["namespaces", name, "members", user]), signal: options.signal });
+    await this.#context.http.call({
+      method: "PUT",
+      path: pathOf(["namespaces", name, "members", user]),
+      signal: options.signal,
+    });
   }
 
   /** Members may remove themselves. */
   async removeMember(name: string, user: string, options: CallOptions = {}): Promise<void> {
-    await this.#context.http.call({ method: "DELETE", path: pathOf(["namespaces", name, "members", user]), signal: options.signal });
+    await this.#context.http.call({
+      method: "DELETE",
+      path: pathOf(["namespaces", name, "members", user]),
+      signal: options.signal,
+    });
   }
 }

@@ -46,7 +46,13 @@ class Reader {
   #answer: IncomingMessage | undefined;
   #moved = now();
 
-  constructor(context: Context, runId: string, commandId: string, stream: StreamName, options: Omit<OutputOptions, "stream">) {
+  constructor(
+    context: Context,
+    runId: string,
+    commandId: string,
+    stream: StreamName,
+    options: Omit<OutputOptions, "stream">,
+  ) {
     this.#context = context;
     this.#command = ["capsule-runs", runId, "commands", commandId];
     this.#stream = stream;
@@ -66,7 +72,7 @@ class Reader {
     const { http } = this.#context;
     const patience = new Patience();
     await http.hello(this.#signal);
-    for (let ended = !this.#follow; ; ) {
+    for (let ended = !this.#follow; ;) {
       const asked = now();
       const before = this.#at;
       try {
@@ -96,7 +102,13 @@ class Reader {
   async *#once(): AsyncGenerator<OutputChunk, void, undefined> {
     const query = { stream: this.#stream, from: this.#at, follow: this.#follow ? true : undefined };
     const path = pathOf([...this.#command, "output"], query);
-    const answer = await this.#context.http.open({ method: "GET", path, pool: "stream", silenceMs: SILENCE_MS, signal: this.#signal });
+    const answer = await this.#context.http.open({
+      method: "GET",
+      path,
+      pool: "stream",
+      silenceMs: SILENCE_MS,
+      signal: this.#signal,
+    });
     this.#answer = answer;
     try {
       const offset = Number(answer.headers["x-maitento-offset"] ?? this.#at);
@@ -118,8 +130,12 @@ class Reader {
 }
 
 /** Several iterations as one, in the order in which their items come. */
-export async function* merged<T>(sources: readonly AsyncGenerator<T, void, undefined>[]): AsyncGenerator<T, void, undefined> {
-  const next = async (source: AsyncGenerator<T, void, undefined>): Promise<[typeof source, IteratorResult<T, void>]> => [source, await source.next()];
+export async function* merged<T>(
+  sources: readonly AsyncGenerator<T, void, undefined>[],
+): AsyncGenerator<T, void, undefined> {
+  const next = async (
+    source: AsyncGenerator<T, void, undefined>,
+  ): Promise<[typeof source, IteratorResult<T, void>]> => [source, await source.next()];
   const waiting = new Map(sources.map((source) => [source, next(source)]));
   try {
     while (waiting.size > 0) {
@@ -161,7 +177,12 @@ export class LiveOutput {
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
 
-  constructor(context: Context, command: { id: string; runId: string }, told: (chunk: OutputChunk) => void, given: AbortSignal | undefined) {
+  constructor(
+    context: Context,
+    command: { id: string; runId: string },
+    told: (chunk: OutputChunk) => void,
+    given: AbortSignal | undefined,
+  ) {
     const signal = given ? AbortSignal.any([given, this.#stop.signal]) : this.#stop.signal;
     this.#readers = BOTH.map((name) => new Reader(context, command.runId, command.id, name, { follow: true, signal }));
     this.#done = this.#hand(told);

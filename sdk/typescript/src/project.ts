@@ -60,7 +60,11 @@ class Project {
 
   async walk(path: string, depth: number): Promise<void> {
     this.#signal?.throwIfAborted();
-    if (depth > DEPTH_MAX) throw new MaitentoError("badPath", `'${path.slice(0, 100)}…' is nested more than ${String(DEPTH_MAX)} folders deep`);
+    if (depth > DEPTH_MAX)
+      throw new MaitentoError(
+        "badPath",
+        `'${path.slice(0, 100)}…' is nested more than ${String(DEPTH_MAX)} folders deep`,
+      );
     const names = await readdir(join(this.#folder, path), { encoding: "buffer" });
     for (const raw of names.sort((a, b) => Buffer.compare(a, b))) {
       const name = asText(raw);
@@ -80,7 +84,8 @@ class Project {
   async #add(path: string): Promise<void> {
     const bytes = await this.#read(path);
     this.#bytes += bytes.byteLength;
-    if (this.#bytes > PROJECT_MAX) throw new MaitentoError("tooLarge", `the project is larger than ${String(PROJECT_MAX >> 20)} MiB`);
+    if (this.#bytes > PROJECT_MAX)
+      throw new MaitentoError("tooLarge", `the project is larger than ${String(PROJECT_MAX >> 20)} MiB`);
     const content = asText(bytes);
     this.files.push(content === undefined ? { path, contentBase64: bytes.toString("base64") } : { path, content });
   }
@@ -107,7 +112,11 @@ class Project {
  * The files that a deploy sends: `.mtr .mtc .json .md` below agents/ apps/ capsules/ interactions/ json/ prompts/ (and tools/ connectors/),
  * but for hidden ones and backups (`~`). Links and other files are left out, and `skipped` is told.
  */
-export async function projectFiles(folder: string, skipped: Skipped = () => undefined, signal?: AbortSignal): Promise<ProjectFile[]> {
+export async function projectFiles(
+  folder: string,
+  skipped: Skipped = () => undefined,
+  signal?: AbortSignal,
+): Promise<ProjectFile[]> {
   const top = join(folder, "."); // a link to the folder itself is followed, as by mt
   const kinds = await Promise.all(FOLDERS.map((name) => kindOf(join(folder, name))));
   const found = FOLDERS.filter((_, i) => kinds[i] === "folder");
@@ -122,8 +131,10 @@ export async function projectFiles(folder: string, skipped: Skipped = () => unde
 
 async function noProject(folder: string): Promise<MaitentoError> {
   const top = await kindOf(join(folder, "."));
-  if (top === "none") return new MaitentoError("notFound", `there is no folder '${folder}': deploy takes the folder of a project`);
-  if (top !== "folder" && top !== "link") return new MaitentoError("badRequest", `'${folder}' is no folder: deploy takes the folder of a project`);
+  if (top === "none")
+    return new MaitentoError("notFound", `there is no folder '${folder}': deploy takes the folder of a project`);
+  if (top !== "folder" && top !== "link")
+    return new MaitentoError("badRequest", `'${folder}' is no folder: deploy takes the folder of a project`);
   const inner = await Promise.all(FOLDERS.map((name) => kindOf(join(folder, "maitento", name))));
   const hint = inner.some((kind) => kind !== "none")
     ? `did you mean '${join(folder, "maitento")}'?`

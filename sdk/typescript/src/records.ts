@@ -410,13 +410,7 @@ export interface RunPlan {
 
 export type CommandStatus = "Queued" | "Running" | "Finished" | "Error" | "Aborted";
 export type CommandEndReason =
-  | "exited"
-  | "signaled"
-  | "timeout"
-  | "outOfMemory"
-  | "terminated"
-  | "startFailed"
-  | "runEnded";
+  "exited" | "signaled" | "timeout" | "outOfMemory" | "terminated" | "startFailed" | "runEnded";
 
 /** A command in a list: without what it printed. */
 export interface CommandItem {

@@ -35,4 +35,3 @@ export class Resources<T = Resource> {
     return await this.context.list(options, [this.#folder]);
   }
 }
-

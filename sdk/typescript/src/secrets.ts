@@ -32,7 +32,9 @@ export class Secrets {
 
   /** Makes a secret of 1 to 65,536 bytes; text is kept as UTF-8. */
   async create(secret: { name: string; value: string | Uint8Array }, options: NamespaceOptions = {}): Promise<Secret> {
-    return await this.#context.call(options, "POST", ["secrets"], { json: { name: secret.name, ...sealed(secret.value) } });
+    return await this.#context.call(options, "POST", ["secrets"], {
+      json: { name: secret.name, ...sealed(secret.value) },
+    });
   }
 
   /** Gives a secret another value. Runs that live keep the one they were started with. */
@@ -42,6 +44,8 @@ export class Secrets {
 
   /** Removes a secret. One that is in use is a `conflict` that says by what, but with `force`. */
   async delete(name: string, options: NamespaceOptions & { force?: boolean | undefined } = {}): Promise<void> {
-    await this.#context.call(options, "DELETE", ["secrets", name], { query: { force: options.force === true ? true : undefined } });
+    await this.#context.call(options, "DELETE", ["secrets", name], {
+      query: { force: options.force === true ? true : undefined },
+    });
   }
 }

@@ -53,7 +53,9 @@ function readFile(environment: Environment): SettingsFile {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code !== "ENOENT" && code !== "ENOTDIR")
-      throw new MaitentoError("badRequest", `cannot read ${SETTINGS_SHOWN}: ${(error as Error).message}`, { cause: error });
+      throw new MaitentoError("badRequest", `cannot read ${SETTINGS_SHOWN}: ${(error as Error).message}`, {
+        cause: error,
+      });
   }
   let file: unknown;
   try {

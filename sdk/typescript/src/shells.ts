@@ -26,7 +26,12 @@ export class Shells {
   async start(run: IdOf, options: ShellStart = {}): Promise<Shell> {
     const { user, term, columns, rows, signal } = options;
     const json = given({ user, term, columns, rows });
-    return await this.#context.http.call({ method: "POST", path: pathOf(["capsule-runs", idOf(run), "shells"]), json, signal });
+    return await this.#context.http.call({
+      method: "POST",
+      path: pathOf(["capsule-runs", idOf(run), "shells"]),
+      json,
+      signal,
+    });
   }
 
   /** The shells of a run: those that run, and for five minutes those that have ended. */

@@ -36,7 +36,8 @@ export class FrameParser {
 
   #line(line: string, frames: Frame[]): void {
     if (line === "") {
-      if (this.#data.length > 0) frames.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
+      if (this.#data.length > 0)
+        frames.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
       this.#id = undefined;
       this.#event = "";
       this.#data = [];

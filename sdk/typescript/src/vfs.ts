@@ -38,12 +38,19 @@ export class FileSystems {
 
   /** Removes a file system with all that is in it. One that is in use is a `conflict` that says by what, but with `force`. */
   async delete(name: string, options: NamespaceOptions & { force?: boolean | undefined } = {}): Promise<void> {
-    await this.#context.call(options, "DELETE", ["vfs", name], { query: { force: options.force === true ? true : undefined } });
+    await this.#context.call(options, "DELETE", ["vfs", name], {
+      query: { force: options.force === true ? true : undefined },
+    });
   }
 
   /** Its files. Nothing is asked of the server yet. */
   open(name: string, options: { namespace?: string | undefined } = {}): VfsFiles {
-    return new VfsFiles(this.#context, async (signal) => ["namespaces", await this.#context.namespace(options.namespace, signal), "vfs", name]);
+    return new VfsFiles(this.#context, async (signal) => [
+      "namespaces",
+      await this.#context.namespace(options.namespace, signal),
+      "vfs",
+      name,
+    ]);
   }
 
   /** The same by the id of a file system, for who has only that. */

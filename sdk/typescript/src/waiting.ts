@@ -200,7 +200,12 @@ export class Waiting {
     if (!this.#http.isAway(error)) return error;
     const { status, problem } = error;
     const help = "ask for it again when the server is back: it is not done twice by that";
-    return new MaitentoError("outcomeUnknown", `outcome unknown of ${subject.name}: ${error.message}`, { status, problem, help, cause: error });
+    return new MaitentoError("outcomeUnknown", `outcome unknown of ${subject.name}: ${error.message}`, {
+      status,
+      problem,
+      help,
+      cause: error,
+    });
   }
 
   /** One step without an event stream: a long-poll, or where that does not work or too many wait, a plain question. */
@@ -216,7 +221,13 @@ export class Waiting {
     const asked = now();
     try {
       const record = await this.polling(seconds, async (silenceMs) => {
-        const call = { method: "GET", path: subject.path(seconds), pool: seconds > 0 ? "wait" : "short", silenceMs, signal } as const;
+        const call = {
+          method: "GET",
+          path: subject.path(seconds),
+          pool: seconds > 0 ? "wait" : "short",
+          silenceMs,
+          signal,
+        } as const;
         return (await this.#http.once(call)) as T;
       });
       // Should an answer come at once though nothing happened, do not ask in a tight loop.

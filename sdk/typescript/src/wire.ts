@@ -6,7 +6,9 @@ import type { Address } from "./address.js";
 import { sleep } from "./time.js";
 
 /** What is sent: bytes, or pieces that come as they are asked for. */
-export type Body = { readonly bytes: Uint8Array } | { readonly pieces: () => AsyncIterable<Uint8Array>; readonly length?: number | undefined };
+export type Body =
+  | { readonly bytes: Uint8Array }
+  | { readonly pieces: () => AsyncIterable<Uint8Array>; readonly length?: number | undefined };
 
 export interface WireRequest {
   readonly method: string;
@@ -50,6 +52,11 @@ export class WireError extends Error {
   ) {
     super(message, { cause });
   }
+
+  /** Whether something answered, and not in HTTP. */
+  get noHttp(): boolean {
+    return codeOf(this.cause).startsWith("HPE_");
+  }
 }
 
 const SENTENCES: Readonly<Record<string, string>> = {
@@ -64,11 +71,15 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ENETUNREACH: "no way to that network",
 };
 
-function sentence(error: Error & { code?: string; errors?: unknown[] }): string {
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+function sentence(error: Error & { errors?: unknown[] }): string {
   const inner = error.errors?.[0]; // of a name with several addresses
   if (inner instanceof Error) return sentence(inner);
-  if (error.code?.startsWith("HPE_") === true) return "what answers does not speak HTTP";
-  return SENTENCES[error.code ?? ""] ?? error.message;
+  const code = codeOf(error);
+  return code.startsWith("HPE_") ? "what answers does not speak HTTP" : (SENTENCES[code] ?? error.message);
 }
 
 export class Wire {
@@ -185,7 +196,12 @@ async function event(req: http.ClientRequest, ...names: readonly string[]): Prom
   });
 }
 
-async function send(req: http.ClientRequest, request: WireRequest, expects: boolean, answered: () => boolean): Promise<void> {
+async function send(
+  req: http.ClientRequest,
+  request: WireRequest,
+  expects: boolean,
+  answered: () => boolean,
+): Promise<void> {
   const { body } = request;
   if (!body) {
     req.end();
@@ -198,7 +214,10 @@ async function send(req: http.ClientRequest, request: WireRequest, expects: bool
   req.flushHeaders();
   const given = new AbortController();
   // Where nobody knows what 100-continue is, the body goes after a moment.
-  await Promise.race([event(req, "continue", "response"), connected(req).then(() => sleep(CONTINUE_MS, given.signal).catch(() => undefined))]);
+  await Promise.race([
+    event(req, "continue", "response"),
+    connected(req).then(() => sleep(CONTINUE_MS, given.signal).catch(() => undefined)),
+  ]);
   given.abort();
   let bytes = 0;
   for await (const piece of "bytes" in body ? cut(body.bytes) : body.pieces()) {
