@@ -262,13 +262,29 @@ static int64_t next_look(stream *s)
     return s->look_ms;
 }
 
+// False: the client takes nothing, and was let go.
+static bool check_client(stream *s)
+{
+    uint64_t waits = mt_http_queued(s->x), taken = s->written - MT_MIN(waits, s->written);
+
+    if (waits == 0 || taken != s->taken) {
+        s->taken = taken;
+        s->taken_ms = now_ms();
+        return true;
+    }
+    if (now_ms() - s->taken_ms < s->api->event_patience_s * 1000)
+        return true;
+    end_with(s, "tooSlow", "this client took nothing of the stream for too long: go on from here");
+    return false;
+}
+
 static void go_on(stream *s)
 {
     _cleanup_err_ mt_err *err = NULL;
     bool slow = false;
     int r;
 
-    if (s->ended || !still_may(s))
+    if (s->ended || !check_client(s) || !still_may(s))
         return;
     s->held = false;
     r = put_all(s, &slow, &err);
@@ -289,27 +305,11 @@ static void on_drained(mt_http_x *x, void *data)
     go_on(data);
 }
 
-// False: the client takes nothing, and was let go.
-static bool check_client(stream *s)
-{
-    uint64_t waits = mt_http_queued(s->x), taken = s->written - MT_MIN(waits, s->written);
-
-    if (waits == 0 || taken != s->taken) {
-        s->taken = taken;
-        s->taken_ms = now_ms();
-        return true;
-    }
-    if (now_ms() - s->taken_ms < s->api->event_patience_s * 1000)
-        return true;
-    end_with(s, "tooSlow", "this client took nothing of the stream for too long: go on from here");
-    return false;
-}
-
 static void on_timer(mt_timer *timer, void *data)
 {
     stream *s = data;
 
-    if (s->ended || !check_client(s))
+    if (s->ended)
         return;
     if (mt_http_queued(s->x) == 0 && now_ms() - s->heard_ms >= heartbeat_ms(s)) {
         _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
