@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of the three SDKs that the tests here run: each language's driver of the scenarios, and its surface.
+
+Each is run by tools/with-sdk, so that the SDK is the package as users have it. sdk/conformance/README.md says what the
+programs take and print.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import mtsdk  # noqa: E402
+
+LANGUAGES = ("typescript", "python", "csharp")
+SCENARIOS = ROOT / "sdk" / "conformance"
+RUNNERS = {".ts": ("typescript", ["node"]), ".py": ("python", ["/usr/bin/python3"]), ".cs": ("csharp", ["dotnet", "run"])}
+APART = {"operations.json", "schema.json", "provider.json"}  # beside the scenarios, and none
+
+
+def lacking(language):
+    """What this machine lacks for a language, or None."""
+    if language == "csharp" and not (shutil.which("dotnet") and mtsdk.dotnet_version() >= (10,)):
+        return "dotnet 10 or newer"
+    if language == "typescript" and not (shutil.which("node") and shutil.which("npm")):
+        return "node and npm"
+    return None
+
+
+def need(language):
+    """Skips the test where the machine lacks what the language needs; with MT_ALL_LANGUAGES=1 it fails."""
+    if what := lacking(language):
+        if os.environ.get("MT_ALL_LANGUAGES") == "1":
+            pytest.fail(f"{what} is wanted on PATH for the tests of {language}")
+        pytest.skip(f"no {what}")
+
+
+def program(language, what):
+    """The words that run a language's program: "driver" or "surface"."""
+    for suffix, (of, runner) in RUNNERS.items():
+        path = ROOT / "sdk" / language / "conformance" / f"{what}{suffix}"
+        if of == language and path.exists():
+            return [str(ROOT / "tools" / "with-sdk"), language, *runner, str(path)]
+    raise AssertionError(f"sdk/{language}/conformance has no {what}")
+
+
+def themes():
+    """The files of scenarios, by their names."""
+    return sorted(path for path in SCENARIOS.glob("*.json") if path.name not in APART)
+
+
+def names_of(paths):
+    """`THEME: NAME` of every scenario, in the order in which drivers run them."""
+    found = []
+    for path in paths:
+        theme = json.loads(path.read_text(encoding="utf-8"))
+        found += [f"{theme['theme']}: {scenario['name']}" for scenario in theme["scenarios"]]
+    return found
+
+
+def parsed(tap):
+    """What TAP says: [(name, "ok", "failed" or "skipped", words on it)], and the plan's number."""
+    results, plan = [], None
+    for line in tap.splitlines():
+        if found := re.match(r"(not )?ok (\d+) - (.*?)(?: # SKIP (.*))?$", line):
+            outcome = "failed" if found[1] else "skipped" if found[4] is not None else "ok"
+            results.append([found[3], outcome, found[4] or ""])
+        elif line.startswith("# ") and results:
+            results[-1][2] += line[2:] + "\n"
+        elif found := re.match(r"1\.\.(\d+)$", line):
+            plan = int(found[1])
+    return [tuple(r) for r in results], plan
+
+
+def begin(language, paths, environment):
+    """A driver that runs files of scenarios, with a server's environment."""
+    return subprocess.Popen([*program(language, "driver"), *map(str, paths)], env={**os.environ, **environment}, cwd=ROOT,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
