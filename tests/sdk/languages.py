@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of the three SDKs that the tests here run: each language's driver of the scenarios, and its surface.
 
-Each is run by tools/with-sdk, so that the SDK is the package as users have it. sdk/conformance/README.md says what the
-programs take and print.
+Python's and C#'s are run by tools/with-sdk, so that the SDK is the package as users have it; TypeScript's are compiled with
+it. sdk/conformance/README.md says what the programs take and print.
 """
+import atexit
+import functools
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,6 @@ import mtsdk  # noqa: E402
 
 LANGUAGES = ("typescript", "python", "csharp")
 SCENARIOS = ROOT / "sdk" / "conformance"
-RUNNERS = {".ts": ("typescript", ["node"]), ".py": ("python", ["/usr/bin/python3"]), ".cs": ("csharp", ["dotnet", "run"])}
 APART = {"operations.json", "schema.json", "provider.json"}  # beside the scenarios, and none
 
 
@@ -41,13 +43,33 @@ def need(language):
         pytest.skip(f"no {what}")
 
 
+PROGRAMS = {  # language -> (driver, surface), below sdk/LANGUAGE
+    "typescript": ("tools/conformance.ts", "tools/surface.ts"),
+    "python": ("conformance/driver.py", "conformance/surface.py"),
+    "csharp": ("conformance/driver.cs", "conformance/surface.cs"),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def typescript_work():
+    """sdk/typescript as its own tests have it: compiled in a folder of its own, beside what its tools need."""
+    folder = Path(tempfile.mkdtemp(prefix="maitento-typescript-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    mtsdk.copy_sources(ROOT / "sdk" / "typescript", folder)
+    os.symlink(mtsdk.node_modules(folder), folder / "node_modules")
+    for script in ("build", "build:dev"):
+        mtsdk.run(f"npm run {script}", ["npm", "run", "--silent", script], folder)
+    return folder
+
+
 def program(language, what):
     """The words that run a language's program: "driver" or "surface"."""
-    for suffix, (of, runner) in RUNNERS.items():
-        path = ROOT / "sdk" / language / "conformance" / f"{what}{suffix}"
-        if of == language and path.exists():
-            return [str(ROOT / "tools" / "with-sdk"), language, *runner, str(path)]
-    raise AssertionError(f"sdk/{language}/conformance has no {what}")
+    path = Path(PROGRAMS[language][what == "surface"])
+    assert (ROOT / "sdk" / language / path).exists(), f"sdk/{language}/{path}, its {what}, is not there"
+    if language == "typescript":
+        return ["node", str(typescript_work() / "build" / path.with_suffix(".js"))]
+    runner = {"python": ["/usr/bin/python3"], "csharp": ["dotnet", "run"]}[language]
+    return [str(ROOT / "tools" / "with-sdk"), language, *runner, str(ROOT / "sdk" / language / path)]
 
 
 def themes():
