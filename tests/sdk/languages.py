@@ -26,9 +26,10 @@ SCENARIOS = ROOT / "sdk" / "conformance"
 APART = {"operations.json", "schema.json", "provider.json"}  # beside the scenarios, and none
 
 
+@functools.lru_cache(maxsize=None)
 def lacking(language):
     """What this machine lacks for a language, or None."""
-    if language == "csharp" and not (shutil.which("dotnet") and mtsdk.dotnet_version() >= (10,)):
+    if language == "csharp" and mtsdk.dotnet_version() < 10:
         return "dotnet 10 or newer"
     if language == "typescript" and not (shutil.which("node") and shutil.which("npm")):
         return "node and npm"
