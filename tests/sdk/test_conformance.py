@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 import described
+import totals
 import languages
 from languages import LANGUAGES, SCENARIOS, begin, names_of, need, parsed, themes
 
@@ -56,7 +57,7 @@ def test_a_driver_says_all_that_it_ran_and_nothing_else(outcomes, language):
 def test_all_languages_say_the_same(outcomes):
     here = [language for language in LANGUAGES if not languages.lacking(language)]
     said = {language: [(name, outcome) for name, outcome, _ in outcomes(language)[0]] for language in here}
-    print(f"\n# total: {len(names_of(themes()))} scenarios in {len(here)} of {len(LANGUAGES)} languages")
+    totals.say(f"{len(names_of(themes()))} scenarios in {len(here)} of {len(LANGUAGES)} languages")
     first = said[here[0]]
     for language in here[1:]:
         differ = [(a, b) for a, b in zip(first, said[language]) if a != b]

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import described
+import totals
 from languages import LANGUAGES, ROOT, SCENARIOS, need, program
 
 API = described.API
@@ -74,7 +75,7 @@ def fits(kind, types):
 # ---- the comparisons ----
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_operation_of_the_api_has_its_method(surfaces, language):
+def test_090_every_operation_of_the_api_has_its_method(surfaces, language):
     has = surfaces(language)["operations"]
     wrong = [f"{id_}: {has.get(id_)}, wanted {name}" for id_, name in NAMES.items() if has.get(id_) != name]
     assert not wrong, "\n".join(wrong)
@@ -82,7 +83,7 @@ def test_every_operation_of_the_api_has_its_method(surfaces, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_type_has_the_members_of_its_schema(surfaces, language):
+def test_091_every_type_has_the_members_of_its_schema(surfaces, language):
     has = surfaces(language)["types"]
     wrong = [f"no type for {name}" for name in TYPES if name not in has]
     for name, members in TYPES.items():
@@ -108,7 +109,7 @@ def test_all_languages_have_the_same(surfaces):
         except pytest.skip.Exception:
             continue
     first, *others = told
-    print(f"\n# total: {len(NAMES)} operations and {len(TYPES)} types compared in {len(told)} of {len(LANGUAGES)} languages")
+    totals.say(f"{len(NAMES)} operations and {len(TYPES)} types compared in {len(told)} of {len(LANGUAGES)} languages")
     for other in others:
         assert told[other]["operations"] == told[first]["operations"]
         assert {n: set(m) for n, m in told[other]["types"].items()} == {n: set(m) for n, m in told[first]["types"].items()}
