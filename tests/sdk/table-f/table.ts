@@ -55,8 +55,9 @@ await inside.write("/tmp/raw", new Uint8Array([0, 255]));
 const names = (await inside.list("/tmp")).map((file) => file.name);
 console.log("files", (await inside.readText("/tmp/note")).trim(), (await inside.read("/tmp/raw")).length, list(names));
 
-{
-  await using events = await mt.events.open();
+// What `await using` does, which Node takes from version 24 on.
+const events = await mt.events.open();
+try {
   console.log("events", (await mt.capsuleRuns.execAndWait(started.id, { command: "exit 4" })).exitCode);
   for await (const event of events) {
     if (event.event === "change" && event.kind === "command" && event.change === "ended") {
@@ -64,6 +65,8 @@ console.log("files", (await inside.readText("/tmp/note")).trim(), (await inside.
       break;
     }
   }
+} finally {
+  await events[Symbol.asyncDispose]();
 }
 
 const app = await mt.apps.run("greet", { inputs: { name: "Ada" } });
