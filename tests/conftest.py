@@ -18,6 +18,12 @@ import mtserver  # noqa: E402
 import mtsdk  # noqa: E402
 from appruns import Apps  # noqa: E402
 
+# Whatever the server answers to a test has to be what api/openapi.yaml says.
+CHECK_API = os.environ.get("MT_CHECK_API", "1") != "0"
+if CHECK_API:
+    import described  # noqa: E402
+    mtserver.Server.request = described.checked(mtserver.Server.request)
+
 _names = itertools.count(1)
 
 
@@ -82,9 +88,12 @@ class Api:
         try:
             connection.request(method, path, data, headers or {})
             answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
+            status, got, raw = answer.status, dict(answer.getheaders()), answer.read()
         finally:
             connection.close()
+        wrong = CHECK_API and described.check_raw(method, path, status, got, raw)
+        assert not wrong, f"{method} {path}: {wrong}"
+        return status, got, raw
 
     def files(self, ns, vfs, path, what="files"):
         raw = path if isinstance(path, bytes) else path.encode()

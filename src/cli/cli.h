@@ -59,8 +59,9 @@ extern const cli_command cli_sign_in_commands[], cli_access_commands[], cli_name
     cli_copy_commands[], cli_project_commands[], cli_fmt_commands[], cli_app_commands[],
     cli_app_run_commands[], cli_app_runs_commands[], cli_interaction_commands[],
     cli_interaction_runs_commands[], cli_capsule_commands[], cli_run_commands[],
-    cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_image_commands[],
-    cli_doctor_commands[], cli_help_commands[], cli_completion_commands[], cli_hidden_commands[];
+    cli_command_commands[], cli_shell_commands[], cli_logs_commands[], cli_events_commands[],
+    cli_image_commands[], cli_doctor_commands[], cli_help_commands[], cli_completion_commands[],
+    cli_hidden_commands[];
 
 // Option i of a command (may be NULL): its own, then the common ones; NULL past the end.
 const cli_option *cli_option_find(const cli_command *command, const char *name);

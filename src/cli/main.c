@@ -28,6 +28,7 @@ const cli_group cli_groups[] = {
     {"Interactions", cli_interaction_commands},
     {"Runs of interactions", cli_interaction_runs_commands},
     {"Providers of models", cli_provider_commands},
+    {"Events", cli_events_commands},
     {"Images", cli_image_commands},
     {"Keys and users", cli_access_commands},
     {"The installation", cli_doctor_commands},

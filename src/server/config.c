@@ -163,7 +163,7 @@ static const option OPTIONS[] = {
      "how long events are kept (default 7.00:00:00)"},
     {"keep-events-count", "N", set_number, AT(keep.events_most), 1, 1000000000,
      "how many events at most (default 1000000)"},
-    {"event-heartbeat", "N", set_number, AT(event_heartbeat_s), 1, 3600,
+    {"event-heartbeat", "N", set_number, AT(event_heartbeat_s), 1, 30,
      "seconds after which a stream of events that has nothing to tell says that it lives (default "
      "15)"},
     {"event-patience", "N", set_number, AT(event_patience_s), 1, 3600,

@@ -17,13 +17,13 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from maitento import CapsuleCommandAbortedError, Maitento, MaitentoError
 
 OPERATIONS = json.loads(
     (Path(__file__).resolve().parents[2] / "conformance" / "operations.json").read_text(encoding="utf-8"))
-WORDS = {"async": "run_async", "from": "start", "type": "type"}  # where Python has another word
+WORDS = {"async": "run_async", "from": "start"}  # where Python has another word
 
 
 class Failed(Exception):
@@ -45,7 +45,7 @@ def member(value: Any, name: str) -> Any:
             return str(value)
         if name == "kind":
             return "CapsuleCommandAbortedError" if isinstance(value, CapsuleCommandAbortedError) else "MaitentoError"
-    return getattr(value, "event" if name == "event" else snake(name), None)
+    return getattr(value, snake(name), None)
 
 
 def at(value: Any, path: str) -> Any:
@@ -192,7 +192,10 @@ def call(client: Maitento, name: str, args: Dict[str, Any], folder: Path, output
     if name in ("capsuleRuns.output", "shells.output"):
         data = b"".join(result)
         return {"text": data.decode("utf-8", "replace"), "base64": base64.b64encode(data).decode()}
-    return result
+    if name == "events.open":
+        result.start()
+        return result
+    return list(result) if isinstance(result, Iterator) else result
 
 
 # ---- steps ----

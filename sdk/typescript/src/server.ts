@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Context, ListOptions } from "./context.js";
+import type { CallOptions } from "./http.js";
+import { pathOf } from "./paths.js";
+import type { Doctor, Health, Image, JsonObject, PruneResult, ServerInfo } from "./records.js";
+
+/** The server itself. */
+export class Server {
+  readonly #context: Context;
+
+  /** @internal */
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** What it is and which version. The client asks this once by itself, before all else. */
+  async info(options: CallOptions = {}): Promise<ServerInfo> {
+    return await this.#context.http.call({ method: "GET", path: pathOf(["server"]), signal: options.signal });
+  }
+
+  async health(options: CallOptions = {}): Promise<Health> {
+    return await this.#context.http.call({ method: "GET", path: pathOf(["health"]), signal: options.signal });
+  }
+
+  /** What it found about itself and its host; for administrators. */
+  async doctor(options: CallOptions = {}): Promise<Doctor> {
+    return await this.#context.http.call({ method: "GET", path: pathOf(["doctor"]), signal: options.signal });
+  }
+
+  /** The description of its API: OpenAPI 3.1. */
+  async description(options: CallOptions = {}): Promise<JsonObject> {
+    return await this.#context.http.call({ method: "GET", path: "/openapi.json", signal: options.signal });
+  }
+}
+
+/** Images that capsules may run on. */
+export class Images {
+  readonly #context: Context;
+
+  /** @internal */
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  async list(options: ListOptions = {}): Promise<Image[]> {
+    return await this.#context.http.list(pathOf(["images"]), options.limit, options.signal);
+  }
+
+  /** Removes layers of packages that no run uses; for administrators. A later start installs again. */
+  async prune(options: CallOptions = {}): Promise<PruneResult> {
+    return await this.#context.http.call({ method: "POST", path: pathOf(["images", "prune"]), signal: options.signal });
+  }
+}
