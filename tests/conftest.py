@@ -54,7 +54,10 @@ def needs_dotnet(major=10):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """run-parts shows the line."""
+    """run-parts shows these lines."""
+    named = sum("test_each_has_a_test_that_asserts[" in r.nodeid for r in terminalreporter.stats.get("passed", []))
+    if named:
+        terminalreporter.write_line(f"# total: {named} checks of the acceptance list and field cases are named tests")
     count = sum("C# is not tested" in str(r.longrepr) for r in terminalreporter.stats.get("skipped", []))
     if count:
         terminalreporter.write_line(f"# total: {count} C# tests skipped: no dotnet 10 or newer on PATH")
