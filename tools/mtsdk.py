@@ -200,9 +200,9 @@ def node_modules(source):
     return folder / "node_modules"
 
 
-# ---- each language: from work (a copy of its sources) to files in packages and a folder use ----
+# ---- each language: from a copy of its sources to files in packages; from those to a folder for use ----
 
-def build_typescript(work, packages, use):
+def pack_typescript(work, packages):
     if not shutil.which("npm"):
         raise SdkError("npm is not installed: tools/setup sdk")
     if not (work / "node_modules").exists():
@@ -210,6 +210,9 @@ def build_typescript(work, packages, use):
     environment = {**node_environment(), "npm_config_update_notifier": "false"}
     run("npm run build", ["npm", "run", "--silent", "build"], work, environment)
     run("npm pack", ["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", str(packages)], work, environment)
+
+
+def lay_out_typescript(packages, use):
     with tarfile.open(packages / f"maitento-sdk-{VERSION}.tgz") as tar:
         for member in tar:
             target = use / "node_modules" / "@maitento" / "sdk" / Path(member.name).relative_to("package")
@@ -219,13 +222,16 @@ def build_typescript(work, packages, use):
             target.write_bytes(tar.extractfile(member).read())
 
 
-def build_python(work, packages, use):
+def pack_python(work, packages):
     try:
         run("python3 -m build", ["/usr/bin/python3", "-m", "build", "--version"], work)
     except SdkError:
         raise SdkError("Debian's python3-build is not installed: tools/setup sdk") from None
     run("python3 -m build", ["/usr/bin/python3", "-m", "build", "--no-isolation", "--outdir", str(packages), "."],
         work, {"SOURCE_DATE_EPOCH": EPOCH, "PYTHONPATH": ""})
+
+
+def lay_out_python(packages, use):
     with zipfile.ZipFile(packages / f"maitento-{VERSION}-py3-none-any.whl") as wheel:
         wheel.extractall(use)
 
@@ -280,7 +286,7 @@ def unpack_nupkg(package, folder, name):
         json.dumps({"version": 2, "contentHash": digest512, "source": None}, indent=2), encoding="ascii")
 
 
-def build_csharp(work, packages, use):
+def pack_csharp(work, packages):
     if dotnet_version() < 8:
         raise SdkError("there is no .NET SDK on PATH (8.0 or newer), which builds the C# SDK")
     projects = [p for p in sources(work) if p.name == "Maitento.Sdk.csproj"]
@@ -290,25 +296,27 @@ def build_csharp(work, packages, use):
         # Only packs of .NET itself come by NuGet, each in a folder of its own version.
         run("dotnet pack", ["dotnet", "pack", str(projects[0]), "--configuration", "Release", "--output", str(packages),
                             "-p:DisableTransitiveFrameworkReferenceDownloads=true", "-p:ContinuousIntegrationBuild=true",
-                            f"-p:PathMap={work}=/_/sdk/csharp", "-p:NuGetAudit=false", "-p:EnableSourceControlManagerQueries=false",
+                            f"-p:PathMap={work}=/_/sdk/csharp", "-p:NuGetAudit=false", "-p:RunAnalyzers=false", "-p:EnableSourceControlManagerQueries=false",
                             "-nodeReuse:false"],
             work, {**dotnet_environment(Path(home)), "NUGET_PACKAGES": str(cache_dir() / "nuget")})
-    package = packages / f"Maitento.Sdk.{VERSION}.nupkg"
-    if package.exists():
+    for package in packages.glob("*.nupkg"):
         same_every_time(package)
-        unpack_nupkg(package, use / "maitento.sdk" / VERSION, "maitento.sdk")
 
 
-# name: (function, its packages)
+def lay_out_csharp(packages, use):
+    unpack_nupkg(packages / f"Maitento.Sdk.{VERSION}.nupkg", use / "maitento.sdk" / VERSION, "maitento.sdk")
+
+
+# name: (pack, lay out, the packages)
 LANGUAGES = {
-    "typescript": (build_typescript, [f"maitento-sdk-{VERSION}.tgz"]),
-    "python": (build_python, [f"maitento-{VERSION}-py3-none-any.whl", f"maitento-{VERSION}.tar.gz"]),
-    "csharp": (build_csharp, [f"Maitento.Sdk.{VERSION}.nupkg"]),
+    "typescript": (pack_typescript, lay_out_typescript, [f"maitento-sdk-{VERSION}.tgz"]),
+    "python": (pack_python, lay_out_python, [f"maitento-{VERSION}-py3-none-any.whl", f"maitento-{VERSION}.tar.gz"]),
+    "csharp": (pack_csharp, lay_out_csharp, [f"Maitento.Sdk.{VERSION}.nupkg"]),
 }
 
 
 def packages(language, out=None):
-    return [(out or out_dir()) / name for name in LANGUAGES[language][1]]
+    return [(out or out_dir()) / name for name in LANGUAGES[language][2]]
 
 
 def used(language, out=None):
@@ -337,10 +345,12 @@ def build(language, out=None):
             place = out / ".work" / language
             shutil.rmtree(place, ignore_errors=True)
             copy_sources(source, place)
-            LANGUAGES[language][0](place, made, use)
-            came, wanted = sorted(p.name for p in made.iterdir()), sorted(LANGUAGES[language][1])
-            if came != wanted:
-                raise SdkError(f"sdk/{language} gave {', '.join(came) or 'nothing'}; it should give {', '.join(wanted)}")
+            pack, lay_out, names = LANGUAGES[language]
+            pack(place, made)
+            came = sorted(p.name for p in made.iterdir())
+            if came != sorted(names):
+                raise SdkError(f"sdk/{language} gave {', '.join(came) or 'nothing'}; it should give {', '.join(names)}")
+            lay_out(made, use)
             plain_modes(use)
             for file in made.iterdir():
                 os.replace(file, out / file.name)
@@ -353,12 +363,19 @@ def build(language, out=None):
 # ---- the way of programs to them ----
 
 HOOK = """// Scripts find the SDK that was just built, wherever they lie: see tools/mtsdk.py.
+import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 
-const parentURL = new URL("../use/typescript/any.js", import.meta.url).href;
+const name = "@maitento/sdk";
+const folder = new URL(`../use/typescript/node_modules/${name}/`, import.meta.url);
+const { exports } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
+
 registerHooks({
-  resolve: (name, context, next) =>
-    next(name, /^@maitento\\/sdk($|\\/)/.test(name) ? { ...context, parentURL } : context),
+  resolve(wanted, context, next) {
+    const entry = wanted === name || wanted.startsWith(`${name}/`) ? exports[`.${wanted.slice(name.length)}`] : undefined;
+    if (!entry) return next(wanted, context);
+    return { url: new URL(entry.default ?? entry, folder).href, shortCircuit: true };
+  },
 });
 """
 

