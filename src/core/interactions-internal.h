@@ -90,7 +90,7 @@ typedef struct interaction_live {
     uint64_t question;
     interaction_answer *answer; // came, and no turn has seen it
     mt_buf said;                // of the attempt under way
-    int64_t stream, told_us;    // which text that is; when others were told of it last
+    int64_t stream, told_us;    // which text that is; when others were told of it last (monotonic)
     int64_t attempt;            // its number, 0: none
 } interaction_live;
 

@@ -97,6 +97,7 @@ static interaction_live *live_new(mt_interactions *x, const char *id, const char
     l->x = x;
     l->lane = (mt_lane){.number = mt_str_hash(mt_str_of(user_id))};
     l->said = (mt_buf)MT_BUF_INIT(INTERACTION_SAID);
+    l->stream = mt_now_us(); // so that no text of a server before has its number
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     return l;
 }
