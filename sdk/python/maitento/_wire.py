@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import ssl
@@ -193,6 +194,13 @@ def problem_of(url: str, status: int, headers: Mapping[str, str], raw: bytes) ->
         message += f"\n  {found.get('file')}:{found.get('line')}:{found.get('column')}: {found.get('message')}"
     after = headers.get("retry-after", "")
     return MaitentoError(message, code, status, problem, int(after) if after.isdigit() else None)
+
+
+def words_of(error: BaseException) -> str:
+    """What a failed connection is told as: the system's own words, however it came to us."""
+    if isinstance(error, OSError) and error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def not_maitento(url: str, why: str) -> MaitentoError:

@@ -21,6 +21,7 @@ from .._wire import (
     not_maitento,
     path_of,
     problem_of,
+    words_of,
 )
 from . import net
 from .source import Source
@@ -254,7 +255,7 @@ class Http:
 
     def unreachable(self, error: BaseException, code: str = "unreachable") -> MaitentoError:
         """The error of a connection that could not be made, or broke."""
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        said = words_of(error)
         if self.reached:
             return MaitentoError(f"the server at {self.url}: {said}", code)
         return MaitentoError(
@@ -301,7 +302,8 @@ class Http:
         signed = {} if path == "/v1/server" else self._sign_in
         framing = {} if body is None else body.framing()
         head = request_head(method, path, {**self._headers, **signed, **framing, **headers})
-        fresh = not repeatable  # what may be done once only is not given to a connection that may be dead
+        # What may be done once only is not given to a connection that may be dead; nor is what must know of repeats.
+        fresh = not repeatable or method == "DELETE"
         while True:
             try:
                 connection = await self._connection(fresh)
