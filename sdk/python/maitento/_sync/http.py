@@ -137,6 +137,7 @@ class Answer:
             data = self._some(connection)
         except OSError as error:
             self.close()
+            self._http.broke(error)
             raise self._http.unreachable(error) from error
         except BaseException:
             self.close()
@@ -241,13 +242,21 @@ class Http:
         if not keep:
             connection.stream.close()
 
-    def close(self) -> None:
-        """Ends the connections that nobody uses."""
+    def broke(self, error: OSError) -> None:
+        """A connection broke. Of one that fell silent the others, made the same way, may have done so, too."""
+        if isinstance(error, TimeoutError):
+            self._drop_idle()
+
+    def _drop_idle(self) -> None:
         with self._guard:
-            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.stream.close()
+
+    def close(self) -> None:
+        """Ends the connections that nobody uses."""
+        self._closed = True
+        self._drop_idle()
 
     @property
     def busy(self) -> bool:
@@ -318,6 +327,7 @@ class Http:
                 return Answer(self, connection, found, method, timeout, slot)
             except OSError as error:
                 connection.stream.close()
+                self.broke(error)
                 if connection.used and not isinstance(error, TimeoutError) and (body is None or body.again()):
                     fresh = True  # the server closes idle connections
                     continue
