@@ -9,6 +9,7 @@ from typing import Any, Iterator, Callable, Dict, List, Optional
 
 from .._errors import MaitentoError
 from .._http1 import HEAD_MAX, Broken, Head, NotHttp, body_length, chunk_size, parse_head, request_head
+from .._records import Page
 from .._settings import Settings
 from .._wire import (
     ANSWER,
@@ -441,12 +442,12 @@ class Http:
         while limit is None or limit > 0:
             size = 1000 if limit is None else min(limit, 1000)
             more = path_of(after=after).partition("?")[2]
-            page = self.patiently("GET", f"{path}{join}limit={size}" + (f"&{more}" if more else ""))
-            for item in page["items"]:
+            page = Page(self.patiently("GET", f"{path}{join}limit={size}" + (f"&{more}" if more else "")))
+            for item in page.items:
                 yield item
             if limit is not None:
-                limit -= len(page["items"])
-            after = page.get("next")
+                limit -= len(page.items)
+            after = page.next
             if not after:
                 return
 
