@@ -20,6 +20,7 @@ from maitento import Maitento, _records
 from maitento._records import ABSENT, NULL, Record, camel
 from maitento._sync.files import RunFiles, VfsFiles
 
+NONE = type(None)
 WORDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -30,8 +31,8 @@ def described(hint: Any) -> Dict[str, Any]:
         hint, *rest = get_args(hint)
         marks = tuple(rest)
     kinds = [kind for kind in (get_args(hint) if get_origin(hint) is Union else (hint,)) if kind is not timedelta]
-    nullable = type(None) in kinds
-    kinds = [kind for kind in kinds if kind is not type(None)]
+    nullable = NONE in kinds
+    kinds = [kind for kind in kinds if kind is not NONE]
     optional = ABSENT in marks
     return {
         "type": word_of(kinds[0]) if len(kinds) == 1 else "any",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is sent and what is made of answers: paths, durations, bodies, records, pauses."""
 import datetime
+import json
 import time
 
 import pytest
@@ -144,7 +145,8 @@ def test_patience_grows_ends_and_begins_anew(monkeypatch):
 
 
 def test_errors_say_what_the_server_said():
-    raw = b'{"code":"deployFailed","detail":"1 fault","field":"files[0]","help":"mend it","diagnostics":[{"file":"a","line":3,"column":7,"message":"no"}]}'
+    problem = {"code": "deployFailed", "detail": "1 fault", "field": "files[0]", "help": "mend it"}
+    raw = json.dumps({**problem, "diagnostics": [{"file": "a", "line": 3, "column": 7, "message": "no"}]}).encode()
     error = _wire.problem_of("http://x", 422, {"retry-after": "3"}, raw)
     assert (error.code, error.status, error.field, error.help, error.retry_after) == (
         "deployFailed",
