@@ -122,7 +122,7 @@ test("no server: the sentence has the address, where it is from, and what to do"
     assert.deepEqual([error.code, error.status], ["unreachable", undefined]);
     assert.match(error.message, words);
     assert.ok(
-      error.message.includes(url) && error.message.includes("client's own") && error.message.includes('mt doctor'),
+      error.message.includes(url) && error.message.includes("client's own") && error.message.includes("mt doctor"),
       error.message,
     );
   }

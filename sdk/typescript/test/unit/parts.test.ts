@@ -156,8 +156,9 @@ test("settings: a file that is wrong is told, without what is in it", () => {
       (error: Error) => /settings.json/.test(error.message) && !error.message.includes("mt_secret"),
     );
   });
-  inHome({ api: { url: 5 } }, (HOME) => { assert.throws(() => readSettings({}, { HOME }), code("badRequest", /api\/url must be a text/)); },
-  );
+  inHome({ api: { url: 5 } }, (HOME) => {
+    assert.throws(() => readSettings({}, { HOME }), code("badRequest", /api\/url must be a text/));
+  });
 });
 
 async function inProject(doing: (folder: string) => Promise<void>): Promise<void> {
