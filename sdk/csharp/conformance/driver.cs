@@ -58,7 +58,7 @@ internal sealed class ThemeRun(JsonObject theme, Tap tap)
     public async Task RunAsync()
     {
         var missing = Missing(theme);
-        var setup = new Scenario(_words, Client());
+        var setup = new Scenario(_words, [], Client());
         string? broken = null;
         try
         {
@@ -72,14 +72,15 @@ internal sealed class ThemeRun(JsonObject theme, Tap tap)
                 else if (broken is not null)
                     tap.Tell(name, $"setup: {broken}");
                 else
-                    tap.Tell(name, await new Scenario(new(setup.Saved), setup.Client).RunAsync(Steps(node.AsObject(), "steps")));
+                    tap.Tell(name, await new Scenario(new(setup.Saved), new(setup.Clients), setup.Client).RunAsync(Steps(node.AsObject(), "steps")));
             }
             foreach (var step in missing is null ? Steps(theme, "teardown") : [])
                 await setup.RunAsync([step]); // whatever becomes of it
         }
         finally
         {
-            await setup.Client.DisposeAsync();
+            foreach (var client in setup.Clients.Values.Append(setup.Client))
+                await client.DisposeAsync();
         }
     }
 
@@ -94,12 +95,14 @@ internal sealed class ThemeRun(JsonObject theme, Tap tap)
 }
 
 /// <summary>Steps, one after the other, and what they saved.</summary>
-internal sealed class Scenario(Dictionary<string, object?> saved, MaitentoClient client)
+internal sealed class Scenario(Dictionary<string, object?> saved, Dictionary<string, MaitentoClient> clients, MaitentoClient client)
 {
-    private readonly Dictionary<string, MaitentoClient> _clients = [];
     private readonly Dictionary<string, Task<Outcome>> _background = [];
 
     public Dictionary<string, object?> Saved { get; } = saved;
+
+    /// <summary>Clients beside that of the file. They live as long as the program.</summary>
+    public Dictionary<string, MaitentoClient> Clients { get; } = clients;
 
     public MaitentoClient Client { get; } = client;
 
@@ -109,34 +112,26 @@ internal sealed class Scenario(Dictionary<string, object?> saved, MaitentoClient
     public async Task<string?> RunAsync(IEnumerable<JsonNode> steps)
     {
         var number = 0;
-        try
+        foreach (var step in steps)
         {
-            foreach (var step in steps)
+            number++;
+            try
             {
-                number++;
-                try
-                {
-                    await StepAsync(step.AsObject());
-                }
-                catch (Exception error)
-                {
-                    return $"step {number}, {step["call"] ?? step["join"] ?? step["client"] ?? step["check"]}: {(error is Fault ? error.Message : error)}";
-                }
+                await StepAsync(step.AsObject());
             }
-            return null;
+            catch (Exception error)
+            {
+                return $"step {number}, {step["call"] ?? step["join"] ?? step["client"] ?? step["check"]}: {(error is Fault ? error.Message : error)}";
+            }
         }
-        finally
-        {
-            foreach (var other in _clients.Values)
-                await other.DisposeAsync();
-        }
+        return null;
     }
 
     private async Task StepAsync(JsonObject step)
     {
         if (step["call"] is { } call)
         {
-            var on = step["on"] is { } name ? _clients[(string)name!] : Client;
+            var on = step["on"] is { } name ? Clients[(string)name!] : Client;
             var with = step["with"] is { } given ? (Dictionary<string, object?>)Values.Of(given)! : [];
             if (step["background"] is { } background)
                 _background[(string)background!] = Task.Run(() => CallAsync(on, (string)call!, with, step));
@@ -155,7 +150,7 @@ internal sealed class Scenario(Dictionary<string, object?> saved, MaitentoClient
             Judge(step, await Outcome.OfAsync(() =>
             {
                 var options = new MaitentoClientOptions { Url = Text(with, "url"), ApiKey = Text(with, "apiKey"), Namespace = Text(with, "namespace") };
-                _clients[(string)added!] = new MaitentoClient(options);
+                Clients[(string)added!] = new MaitentoClient(options);
                 return Task.FromResult<object?>(null);
             }));
         }
@@ -635,7 +630,7 @@ internal sealed class Call(MaitentoClient mt, Dictionary<string, object?> with, 
                 var shown = new MemoryStream();
                 await foreach (var bytes in mt.Shells.OutputAsync(Run, Text("shell")))
                     shown.Write(bytes.Span);
-                return Encoding.UTF8.GetString(shown.ToArray());
+                return new Dictionary<string, object?> { ["text"] = Encoding.UTF8.GetString(shown.ToArray()) };
             default: throw new Fault($"the SDK has no {name}");
         }
     }
