@@ -196,10 +196,14 @@ static void tell_failing(const mt_json *line)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
     const tagged t = {.tag = (char *)text_of(line, "tag", "")};
+    int64_t left;
     mt_jw w;
 
+    (void)pthread_mutex_lock(&lock);
+    left = (int64_t)failing_left;
+    (void)pthread_mutex_unlock(&lock);
     begin(&w, &b, &t, "failing");
-    mt_jw_member_int(&w, "left", (int64_t)failing_left);
+    mt_jw_member_int(&w, "left", left);
     mt_jw_end_object(&w);
     print(&b);
 }
