@@ -3,7 +3,7 @@ BUILD ?= build
 PYTHON = /usr/bin/python3
 export MT_BUILD = $(CURDIR)/$(BUILD)
 
-.PHONY: all help setup build demo serve test check soak bench test-guest install format clean images
+.PHONY: all help setup build sdks demo serve test check soak bench test-guest install format clean images
 
 all: build
 
@@ -12,6 +12,7 @@ help:
 	@echo 'make test        set up and run all tests (45 minutes at most); check: the quick part, 3 minutes'
 	@echo 'make serve       a server from the build tree in the foreground, state in .state/'
 	@echo 'make             build into $(BUILD)/'
+	@echo 'make sdks        the packages of the SDKs into $(BUILD)/sdk/'
 	@echo 'make images      the default image, with everything in it (several minutes, once)'
 	@echo 'make soak        long runs; bench: ratios against peers; test-guest: on Debian'"'"'s own kernel'
 	@echo 'make install     programs, units and a service user on this machine'
@@ -33,16 +34,22 @@ demo: build
 serve: build
 	@tools/serve
 
+sdks:
+	@tools/setup sdk
+	@tools/build-sdks
+
 images: build
+	@tools/setup sdk
+	@tools/build-sdks --possible >/dev/null
 	@$(BUILD)/src/image/mt-image build slim
 	@$(BUILD)/src/image/mt-image build default
 
 test: build
-	@tools/setup test guest
+	@tools/setup test sdk guest
 	@$(PYTHON) tools/run-parts all
 
 check: build
-	@tools/setup test
+	@tools/setup test sdk
 	@$(PYTHON) tools/run-parts quick
 
 soak: build
@@ -51,7 +58,7 @@ soak: build
 
 bench: build
 	@tools/setup bench
-	@for bench in start exec many files; do \
+	@for bench in start exec events many files; do \
 	    echo "== bench/$$bench"; tools/with-server --image slim $(PYTHON) bench/$$bench || exit 1; echo; \
 	done
 	@echo '== bench/vm'; $(PYTHON) bench/vm
@@ -61,6 +68,8 @@ test-guest: build
 	@tests/guest/run
 
 install: build
+	@tools/setup sdk
+	@tools/build-sdks --possible >/dev/null
 	@tools/install
 
 format:

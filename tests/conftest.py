@@ -15,7 +15,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import mtserver  # noqa: E402
+import mtsdk  # noqa: E402
+import totals  # noqa: E402
 from appruns import Apps  # noqa: E402
+
+# Whatever the server answers to a test has to be what api/openapi.yaml says.
+CHECK_API = os.environ.get("MT_CHECK_API", "1") != "0"
+if CHECK_API:
+    import described  # noqa: E402
+    mtserver.Server.request = described.checked(mtserver.Server.request)
 
 _names = itertools.count(1)
 
@@ -29,6 +37,30 @@ def debian_is_there():
         return bool(said) and urllib.request.urlopen(said[0], timeout=10).status == 200
     except OSError:
         return False
+
+
+def shared():
+    """Where the documents are that some tests read, when they are beside the project."""
+    return Path(os.environ.get("MT_SHARED", ROOT.parent / "shared"))
+
+
+def needs_dotnet(major=10):
+    """Skips where there is no .NET SDK of that version on PATH (`dotnet run FILE.cs` came with 10); fails where
+    MT_REQUIRE names dotnet, as .ci/run does."""
+    if mtsdk.dotnet_version() >= major:
+        return
+    if "dotnet" in os.environ.get("MT_REQUIRE", "").split():
+        pytest.fail(f"dotnet {major} or newer has to be on PATH here (MT_REQUIRE)", pytrace=False)
+    pytest.skip(f"C# is not tested: no dotnet {major} or newer on PATH")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """run-parts shows the lines."""
+    for line in totals.LINES:
+        terminalreporter.write_line(f"# total: {line}")
+    count = sum("C# is not tested" in str(r.longrepr) for r in terminalreporter.stats.get("skipped", []))
+    if count:
+        terminalreporter.write_line(f"# total: {count} C# tests skipped: no dotnet 10 or newer on PATH")
 
 
 class Api:
@@ -59,9 +91,12 @@ class Api:
         try:
             connection.request(method, path, data, headers or {})
             answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
+            status, got, raw = answer.status, dict(answer.getheaders()), answer.read()
         finally:
             connection.close()
+        wrong = CHECK_API and described.check_raw(method, path, status, got, raw)
+        assert not wrong, f"{method} {path}: {wrong}"
+        return status, got, raw
 
     def files(self, ns, vfs, path, what="files"):
         raw = path if isinstance(path, bytes) else path.encode()
@@ -218,7 +253,7 @@ def fresh_mt():
 @pytest.fixture(scope="session")
 def tutorial(tmp_path_factory):
     """The tutorial's own files, where the documents that they come from are beside the project."""
-    tool = Path(os.environ.get("MT_SHARED", ROOT.parent / "shared")) / "tools" / "extract-tutorial"
+    tool = shared() / "tools" / "extract-tutorial"
     if not tool.exists():
         pytest.skip("the tutorial's document is not beside the project")
     folder = tmp_path_factory.mktemp("tutorial")

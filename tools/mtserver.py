@@ -76,6 +76,9 @@ def ensure_image(name):
     """Makes a base image, or sees that the cache has the one that its definition asks for."""
     if not (IMAGES / "names" / name).exists():
         print(f"making the base image '{name}' (once; it is kept in {IMAGES})", file=sys.stderr)
+    definition = ROOT / "images" / f"{name}.mtr"
+    if definition.exists() and '"sdk:' in definition.read_text(encoding="utf-8"):
+        subprocess.run([ROOT / "tools" / "build-sdks", "--possible"], stdout=subprocess.DEVNULL, check=True)
     command = [program("mt-image"), "build", name, "--images", str(IMAGES)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, errors="replace") as builder:

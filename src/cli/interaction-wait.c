@@ -6,131 +6,63 @@
 
 #include "base/clock.h"
 
-// --- attempts ---
-
-// Under a name, its lines beneath each other.
-static void print_text(FILE *to, const char *name, const char *text)
-{
-    enum { WIDTH = 11 }; // "reasoning" and two blanks
-
-    for (const char *line = text; *line;) {
-        size_t len = strcspn(line, "\n");
-
-        (void)fprintf(to, "  %-*s", WIDTH, line == text ? name : "");
-        cli_print_clean(to, line, len);
-        (void)fputc('\n', to);
-        line += len + (line[len] == '\n');
-    }
-}
-
-static double seconds_of(const mt_json *v)
-{
-    int64_t from, until;
-
-    if (!mt_time_parse(mt_str_of(cli_text(v, "dateStarted")), &from) ||
-        !mt_time_parse(mt_str_of(cli_text(v, "dateEnded")), &until))
-        return -1;
-    return (double)(until - from) / 1e6;
-}
-
-static void print_heading(FILE *to, const mt_json *v)
-{
-    const char *outcome = cli_text(v, "outcome"), *model = cli_text(v, "model");
-    double seconds = seconds_of(v);
-
-    (void)fprintf(to, "attempt %lld: ", (long long)cli_int(v, "number"));
-    cli_print_flat(to, outcome[0] ? outcome : "under way");
-    if (seconds >= 0)
-        (void)fprintf(to, ", %.2f s", seconds);
-    if (model[0])
-        (void)fputs(", ", to);
-    cli_print_flat(to, model);
-    if (cli_int(v, "requests") > 1)
-        (void)fprintf(to, ", %lld requests", (long long)cli_int(v, "requests"));
-    if (cli_int(v, "httpStatus") > 0 && cli_int(v, "httpStatus") != 200)
-        (void)fprintf(to, ", HTTP %lld", (long long)cli_int(v, "httpStatus"));
-    if (mt_json_given(mt_json_get(v, "tokensIn")) || mt_json_given(mt_json_get(v, "tokensOut")))
-        (void)fprintf(to, ", tokens %lld in, %lld out", (long long)cli_int(v, "tokensIn"),
-                      (long long)cli_int(v, "tokensOut"));
-    (void)fputc('\n', to);
-}
-
-// Of a later attempt what is new: what the model said before stands above, as the answer.
-static size_t first_new(const mt_json *messages)
-{
-    size_t i = mt_json_count(messages);
-
-    while (i > 0 && !mt_streq(cli_text(mt_json_at(messages, i - 1), "role"), "assistant"))
-        i--;
-    return i;
-}
-
-static void print_attempt(FILE *to, const mt_json *v)
-{
-    const mt_json *messages = mt_json_get(v, "messages"), *faults = mt_json_get(v, "faults");
-
-    print_heading(to, v);
-    for (size_t i = first_new(messages); i < mt_json_count(messages); i++)
-        print_text(to, cli_text(mt_json_at(messages, i), "role"),
-                   cli_text(mt_json_at(messages, i), "content"));
-    print_text(to, "reasoning", cli_text(v, "reasoning"));
-    print_text(to, "answer", cli_text(v, "answer"));
-    for (size_t i = 0; i < mt_json_count(faults); i++)
-        print_text(to, "fault", mt_json_text(mt_json_at(faults, i), ""));
-}
-
-static int add_attempts(mt_json **run, const mt_json *items, mt_err **err)
-{
-    mt_json *whole = mt_json_copy(*run);
-
-    (void)mt_json_unref(*run);
-    *run = whole;
-    return mt_json_set(whole, "attempts", mt_json_ref(items)) < 0 ? mt_fail_oom(err) : 0;
-}
-
-int interaction_show_attempts(cli *c, mt_json **run, FILE *to, mt_err **err)
-{
-    _cleanup_free_ char *path = api_run_path(&cli_interaction_runs, cli_text(*run, "id"));
-    _cleanup_free_ char *url = xprintf("%s/attempts", path);
-    _cleanup_json_ mt_json *answer = NULL;
-    const mt_json *items;
-
-    if (!cli_flag(c, "show-attempts"))
-        return 0;
-    if (api_get_patiently(c, url, true, &answer, err) < 0)
-        return -1;
-    items = mt_json_get(answer, "items");
-    if (c->json)
-        return add_attempts(run, items, err);
-    for (size_t i = 0; i < mt_json_count(items); i++)
-        print_attempt(to, mt_json_at(items, i));
-    return 0;
-}
-
 // --- waiting ---
 
-// How often it is asked at most, by its definition; 0 where that is not told.
-static int64_t attempts_of(cli *c, const mt_json *run)
+mt_json *interaction_definition(cli *c, const mt_json *run)
 {
     _cleanup_free_ char *path = api_path("/v1/namespaces/%s/interactions/%s",
                                          cli_text(run, "namespace"), cli_text(run, "interaction"));
     _cleanup_free_ char *url = xprintf("%s?version=%lld", path, (long long)cli_int(run, "version"));
     _cleanup_json_ mt_json *v = NULL;
 
-    return api_get(c, url, &v, NULL) == 0 ? cli_int(mt_json_get(v, "definition"), "attempts") : 0;
+    return api_get(c, url, &v, NULL) == 0 ? mt_json_ref(mt_json_get(v, "definition")) : NULL;
 }
 
-// data: how often it is asked at most, -1 as long as that was not looked up.
+// What is told of a run on a terminal.
+typedef struct progress {
+    int64_t most; // how often it is asked at most, 0: not told, -1: not looked up
+    interaction_text at;
+    int64_t attempt, characters; // said in it so far
+} progress;
+
+static int64_t characters_of(mt_str text)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        n += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return n;
+}
+
+// What came since it was looked last; where that cannot be had the line goes without it.
+static void look(cli *c, const char *id, progress *p)
+{
+    _cleanup_json_ mt_json *part = NULL;
+    bool anew;
+
+    if (interaction_text_next(c, id, &p->at, 0, &part, &anew, NULL) < 0)
+        return;
+    if (anew)
+        p->characters = 0;
+    p->characters += characters_of(mt_json_str(mt_json_get(part, "text")));
+}
+
 static char *says(cli *c, const mt_json *run, void *data)
 {
-    int64_t *most = data, attempt = MT_MAX(cli_int(run, "attemptCount"), (int64_t)1);
+    progress *p = data;
+    int64_t attempt = MT_MAX(cli_int(run, "attemptCount"), (int64_t)1);
+    _cleanup_free_ char *of = NULL, *said = NULL;
 
-    if (*most < 0)
-        *most = attempts_of(c, run);
-    if (*most < attempt)
-        return xprintf("asking %s, attempt %lld", cli_text(run, "model"), (long long)attempt);
-    return xprintf("asking %s, attempt %lld of %lld", cli_text(run, "model"), (long long)attempt,
-                   (long long)*most);
+    if (p->most < 0) {
+        _cleanup_json_ mt_json *definition = interaction_definition(c, run);
+
+        p->most = cli_int(definition, "attempts");
+    }
+    look(c, cli_text(run, "id"), p);
+    of = p->most < attempt ? xstrdup("") : xprintf(" of %lld", (long long)p->most);
+    said = p->characters ? xprintf(", %lld characters", (long long)p->characters) : xstrdup("");
+    return xprintf("asking %s, attempt %lld%s%s", cli_text(run, "model"), (long long)attempt, of,
+                   said);
 }
 
 static int print_output(const mt_json *run, mt_err **err)
@@ -143,34 +75,62 @@ static int print_output(const mt_json *run, mt_err **err)
     return 0;
 }
 
-static int report(cli *c, mt_json **run, mt_err **err)
+// A reader of stdout that is no person cannot tell the broken text from the answer.
+static int report_spoilt(const cli *c, const mt_json *run)
+{
+    if (c->out_terminal)
+        return 0;
+    cli_warn(c,
+             "before the answer its broken beginning is on standard output; mt interaction-await "
+             "%s prints the answer alone",
+             cli_text(run, "id"));
+    return 1;
+}
+
+static int report(cli *c, const interaction_shown *shown, mt_json **run, mt_err **err)
 {
     bool finished = mt_streq(cli_text(*run, "status"), "Finished");
 
     if (interaction_show_attempts(c, run, stderr, err) < 0 ||
         (c->json && cli_print_json(*run, err) < 0))
         return -1;
-    if (!finished)
+    if (!finished) {
         run_print_details(c, *run);
-    else if (!c->json && print_output(*run, err) < 0)
+        return 1;
+    }
+    if (shown->answer)
+        return shown->spoilt ? report_spoilt(c, *run) : 0;
+    return c->json || print_output(*run, err) == 0 ? 0 : -1;
+}
+
+// 0 with the run as it ended, 1 when the time is over (*ret is the run), -1.
+static int wait_streaming(cli *c, const run_wait *w, interaction_shown *shown, mt_json **ret,
+                          mt_err **err)
+{
+    int64_t end =
+        w->timeout_ms ? mt_boottime_ns() + w->timeout_ms * 1000000 : INT64_MAX - 1000000000;
+
+    if (interaction_stream(c, w->id, end, shown, ret, err) < 0)
         return -1;
-    return finished ? 0 : 1;
+    return run_has_ended(*ret) ? 0 : 1;
 }
 
 int interaction_wait(cli *c, const char *id, int64_t timeout_ms, mt_err **err)
 {
-    int64_t most = -1;
+    progress p = {.most = -1};
+    interaction_shown shown = {0};
     const run_wait w = {.kind = &cli_interaction_runs,
                         .id = id,
                         .timeout_ms = timeout_ms,
                         .from_start = true,
                         .says = says,
-                        .data = &most};
+                        .data = &p};
     _cleanup_json_ mt_json *run = NULL;
-    int r = run_wait_for(c, &w, &run, err);
+    int r = cli_flag(c, "stream") ? wait_streaming(c, &w, &shown, &run, err)
+                                  : run_wait_for(c, &w, &run, err);
 
     if (r == 0)
-        return report(c, &run, err);
+        return report(c, &shown, &run, err);
     if (r > 0) {
         if (c->json && cli_print_json(run, err) < 0)
             return -1;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 enum {
-    CARRIED_ANSWER = 64 << 10, // bytes of an answer that is shown to the model again
-    TEXT_MAX = 8 << 20,        // of one message
+    CARRIED_ANSWER = MT_STORE_ATTEMPT_START, // bytes of an answer that the model is shown again
+    TEXT_MAX = 8 << 20,                      // of one message
 };
 
 static const char SCHEMA_PARAGRAPH[] =

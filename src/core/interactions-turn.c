@@ -15,7 +15,7 @@ enum { SENTENCE = 512 };
 // What the store knows of a run, for one turn.
 typedef struct loaded {
     mt_interaction_run run;
-    mt_interaction_attempt_list attempts; // all of them
+    mt_interaction_attempt_list attempts; // the newest is whole
     interaction_plan plan;
     mt_provider provider; // as it is set now
 } loaded;
@@ -30,9 +30,12 @@ static void loaded_done(loaded *k)
 static int load(const interaction_live *l, loaded *k, mt_err **err)
 {
     mt_store *store = l->x->options.store;
+    mt_interaction_attempt_page page = {0};
 
-    return mt_store_interaction_run_get(store, NULL, l->id, &k->run, err) < 0 ||
-                   mt_store_interaction_attempt_list(store, l->id, &k->attempts, err) < 0 ||
+    if (mt_store_interaction_run_get(store, NULL, l->id, &k->run, err) < 0)
+        return -1;
+    page.after = k->run.attempt_count - 1;
+    return mt_store_interaction_attempt_list(store, l->id, page, &k->attempts, err) < 0 ||
                    interaction_plan_read(k->run.plan, &k->plan, err) < 0
                ? -1
                : 0;
@@ -144,7 +147,8 @@ static void on_text(mt_str piece, void *data)
     (void)pthread_mutex_lock(&a->x->lock);
     l = a->live;
     if (l) {
-        (void)mt_buf_add(&l->said, piece.data, piece.len);
+        if (mt_buf_add(&l->said, piece.data, piece.len) == 0)
+            mt_model_keeps(a->x->options.models, (int64_t)piece.len);
         if (now - l->told_us >= TOLD_EVERY_US) {
             l->told_us = now;
             memcpy(id, l->id, sizeof(id));
@@ -158,7 +162,9 @@ static void on_text(mt_str piece, void *data)
 // Under the lock.
 static void begin_text(interaction_live *l)
 {
-    mt_buf_clear(&l->said);
+    mt_model_keeps(l->x->options.models, -(int64_t)l->said.len);
+    mt_buf_done(&l->said);
+    l->said = (mt_buf)MT_BUF_INIT(INTERACTION_SAID);
     l->stream++;
 }
 
@@ -182,6 +188,10 @@ static void on_answer(const mt_model_answer *answer, void *data)
     l = a->live;
     if (l) {
         l->answer = interaction_answer_copy(answer);
+        if (l->answer) {
+            l->answer->kept = answer->text.len + answer->reasoning.len;
+            mt_model_keeps(a->x->options.models, (int64_t)l->answer->kept);
+        }
         l->asking = NULL;
         interaction_poke(l);
     }
@@ -554,12 +564,12 @@ static interaction_step judge_answer(interaction_live *l, interaction_answer *a)
 
     // The server stops: the next one asks again.
     if (a->end == MT_MODEL_CANCELLED) {
-        interaction_answer_free(a);
+        interaction_answer_drop(l->x, a);
         return INTERACTION_WAITS;
     }
     step = take_answer(l, a);
     if (step != INTERACTION_LATER) {
-        interaction_answer_free(a);
+        interaction_answer_drop(l->x, a);
         return step;
     }
     (void)pthread_mutex_lock(&l->x->lock);
@@ -579,7 +589,7 @@ interaction_step interaction_step_of(interaction_live *l)
     answer = MT_TAKE_PTR(l->answer);
     (void)pthread_mutex_unlock(&l->x->lock);
     if (cancelled) {
-        interaction_answer_free(answer);
+        interaction_answer_drop(l->x, answer);
         take_question_back(l);
         return end_cancelled(l);
     }

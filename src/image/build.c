@@ -76,7 +76,7 @@ static int read_definition(build *b, mt_err **err)
         return mt_fail_errno(err, r, "cannot read the definition '%s'", file);
     if (mt_image_def_parse(file, mt_buf_str(&text), text.len, &b->def, NULL, err) < 0)
         return -1;
-    if (mt_components_recipes(&b->def, &recipes) < 0)
+    if (mt_components_recipes(&b->def, b->options->sdks, &recipes) < 0)
         return mt_fail_oom(err);
     const char *const parts[] = {MT_IMAGE_BUILDER, b->options->name, b->def.json,
                                  mt_buf_str(&recipes)};
@@ -279,7 +279,7 @@ static int prepare(build *b, mt_err **err)
         return mt_fail_oom(err);
     if (mt_root_folder(b->path, "work", 0700, err) < 0)
         return -1;
-    return mt_components_new(&b->def, b->work, &b->components, err);
+    return mt_components_new(&b->def, b->work, b->options->sdks, &b->components, err);
 }
 
 static int build_now(build *b, mt_err **err)

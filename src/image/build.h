@@ -10,14 +10,16 @@
 typedef struct mt_build_options {
     const char *name;       // of the image
     const char *definition; // the file
+    const char *sdks;       // the folder of SDKs: see mt_components_new()
     bool allow_missing;     // go on without a component that has no source
     bool refresh;           // build again, for newer packages, though nothing changed here
     bool use_stage;         // see mt_components_fetch()
 } mt_build_options;
 
-// An image is up to date, and this only a look at image.json, when the definition, MT_IMAGE_BUILDER
-// and the name are those it was built from and it lacks nothing (or may). Otherwise it is built:
-// nothing of it is seen before it is whole. > 0: it was up to date. *ret_record is image.json.
+// An image is up to date, and this only a look at image.json, when the definition,
+// MT_IMAGE_BUILDER, the SDKs that it takes and the name are those it was built from and it lacks
+// nothing (or may). Otherwise it is built: nothing of it is seen before it is whole. > 0: it was up
+// to date. *ret_record is image.json.
 int mt_image_build(mt_images *images, const mt_build_options *o, mt_json **ret_record,
                    mt_err **err);
 

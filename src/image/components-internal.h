@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by components.c, npm.c and dotnet.c.
+// Shared by components.c, npm.c, dotnet.c and sdk.c.
 #pragma once
 
 #include "image/components.h"
+#include "image/tree.h"
 
 typedef struct mt_part mt_part;
 
@@ -20,14 +21,15 @@ struct mt_part {
     const char *package; // the source without its scheme
     char *version;       // what came; NULL: nothing did
     char *path;          // the file or folder that came
-    char *digest;        // of it, in the definition's form; NULL for what is no download
-    bool pinned;         // it is what the definition says, digest included
-    char *missing;       // why it has no source
+    char *digest;  // of it, in the definition's form; NULL for what is neither download nor SDK
+    bool pinned;   // it is what the definition says, digest included
+    char *missing; // why it has no source
 };
 
 struct mt_components {
     const mt_image_def *def;
     const char *work;
+    const char *sdks;
     mt_part *parts;
     size_t count;
     char *dotnet_program, *dotnet_folder, *sdk_version;
@@ -40,6 +42,13 @@ int mt_part_set_missing(mt_part *p, mt_err **err_in, mt_err **err);
 // Takes the fetched file over: version, digest, and whether they are what the definition says. A
 // digest that differs from the definition's for the same version is an error.
 int mt_part_fetched(mt_part *p, const char *version, const char *file, mt_err **err);
+
+int mt_sdk_fetch(mt_components *c, mt_err **err);
+int mt_sdk_install_typescript(mt_components *c, mt_part *p, const char *root, mt_err **err);
+int mt_sdk_install_python(mt_components *c, mt_part *p, const char *root, mt_err **err);
+int mt_sdk_install_csharp(mt_components *c, mt_part *p, const char *root, mt_err **err);
+// What the files of an SDK in the folder of SDKs come to. -1: it is not there.
+int mt_sdk_identity(const char *sdks, const char *language, char digest[MT_TREE_DIGEST_TEXT]);
 
 int mt_npm_fetch(mt_components *c, bool use_stage, mt_err **err);
 int mt_npm_install_node(mt_components *c, mt_part *p, const char *root, mt_err **err);

@@ -12,12 +12,15 @@
 static const mt_part_kind kinds[] = {
     {"node", "npm:", "node", "1", mt_npm_install_node},
     {"npm", "npm:", "npm", "1", mt_npm_install_npm},
-    {"dotnet", "host:", "dotnet", "2", mt_dotnet_install_sdk},
+    {"dotnet", "host:", "dotnet", "3", mt_dotnet_install_sdk},
     {"dotnet-runtime", "nuget:", "dotnet", "1", mt_dotnet_install_runtime},
     {"aspnetcore-runtime", "nuget:", "dotnet", "1", mt_dotnet_install_runtime},
     {"dotnet-targeting-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
     {"aspnetcore-targeting-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
     {"dotnet-apphost-pack", "nuget:", "dotnet", "1", mt_dotnet_install_pack},
+    {"sdk-typescript", "sdk:", "sdk-typescript", "1", mt_sdk_install_typescript},
+    {"sdk-python", "sdk:", "sdk-python", "1", mt_sdk_install_python},
+    {"sdk-csharp", "sdk:", "sdk-csharp", "1", mt_sdk_install_csharp},
 };
 
 // ---- from the definition ----
@@ -37,7 +40,7 @@ static int part_init(mt_part *p, const mt_image_component *def, mt_err **err)
     if (!kind)
         return mt_fail_field(err, MT_E_BAD_FIELD, "components",
                              "component '%s' is none that mt-image can make: node, npm, dotnet and "
-                             "its parts are",
+                             "its parts, sdk-typescript, sdk-python and sdk-csharp are",
                              def->name);
     if (!def->source || !mt_starts_with(def->source, kind->scheme) ||
         !def->source[strlen(kind->scheme)])
@@ -53,7 +56,8 @@ static int part_init(mt_part *p, const mt_image_component *def, mt_err **err)
     return 0;
 }
 
-int mt_components_new(const mt_image_def *def, const char *work, mt_components **ret, mt_err **err)
+int mt_components_new(const mt_image_def *def, const char *work, const char *sdks,
+                      mt_components **ret, mt_err **err)
 {
     _cleanup_(mt_components_free_p) mt_components *c = calloc(1, sizeof(*c));
 
@@ -61,6 +65,7 @@ int mt_components_new(const mt_image_def *def, const char *work, mt_components *
         return mt_fail_oom(err);
     c->def = def;
     c->work = work;
+    c->sdks = sdks;
     c->parts = calloc(def->component_count + 1, sizeof(*c->parts));
     if (!c->parts)
         return mt_fail_oom(err);
@@ -71,13 +76,18 @@ int mt_components_new(const mt_image_def *def, const char *work, mt_components *
     return 0;
 }
 
-int mt_components_recipes(const mt_image_def *def, mt_buf *out)
+int mt_components_recipes(const mt_image_def *def, const char *sdks, mt_buf *out)
 {
     for (size_t i = 0; i < def->component_count; i++) {
-        const mt_part_kind *kind = kind_of(def->components[i].name);
+        const mt_image_component *component = &def->components[i];
+        const mt_part_kind *kind = kind_of(component->name);
+        char digest[MT_TREE_DIGEST_TEXT] = "";
 
-        if (kind)
-            (void)mt_buf_addf(out, "%s %s\n", kind->name, kind->recipe);
+        if (!kind)
+            continue;
+        if (component->source && mt_starts_with(component->source, "sdk:"))
+            (void)mt_sdk_identity(sdks, component->source + strlen("sdk:"), digest);
+        (void)mt_buf_addf(out, "%s %s%s%s\n", kind->name, kind->recipe, *digest ? " " : "", digest);
     }
     return out->failed;
 }
@@ -201,7 +211,9 @@ int mt_components_fetch(mt_components *c, bool use_stage, mt_err **err)
 {
     if (sodium_init() < 0)
         return mt_fail(err, MT_E_INTERNAL, "cannot start libsodium");
-    return mt_npm_fetch(c, use_stage, err) < 0 ? -1 : mt_dotnet_fetch(c, err);
+    if (mt_sdk_fetch(c, err) < 0 || mt_npm_fetch(c, use_stage, err) < 0)
+        return -1;
+    return mt_dotnet_fetch(c, err);
 }
 
 // What a component that users see lacks, NULL for nothing.
@@ -273,7 +285,7 @@ int mt_components_describe(const mt_components *c, mt_json *components, mt_json 
         const mt_part *p = &c->parts[i];
         const char *reason = missing_of(c, p->kind->owner);
 
-        if (!reason && p->digest)
+        if (!reason && p->digest && !mt_part_is(p, "sdk:"))
             r = describe_download(p, downloads);
         if (r < 0 || !is_owner(p))
             continue;

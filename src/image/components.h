@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an image has that Debian does not: Node.js with npm from the npm registry, .NET from the
-// build host's SDK and NuGet packages. Each is fetched (into a work folder, checked against the
+// build host's SDK and NuGet packages, our own SDKs from the folder that tools/build-sdks fills.
+// Each is fetched (into a work folder, checked against the
 // digest of the definition) before the long part of a build begins, and installed into the root
 // after it.
 #pragma once
@@ -10,15 +11,16 @@
 
 typedef struct mt_components mt_components;
 
-// Knows every component of the definition or refuses it, naming those it knows. def must outlive
-// it.
-int mt_components_new(const mt_image_def *def, const char *work, mt_components **ret, mt_err **err);
+// Knows every component of the definition or refuses it, naming those it knows. sdks: the folder of
+// SDKs, one folder a language. What is given must outlive it.
+int mt_components_new(const mt_image_def *def, const char *work, const char *sdks,
+                      mt_components **ret, mt_err **err);
 void mt_components_free(mt_components *c);
 MT_DEFINE_CLEANUP(mt_components_free, mt_components *)
 
-// How each component of the definition is made by this version, for the image's identity: appended
-// to out. Nothing where there are no components.
-int mt_components_recipes(const mt_image_def *def, mt_buf *out);
+// How each component of the definition is made by this version, and of what an SDK is made, for the
+// image's identity: appended to out. Nothing where there are no components.
+int mt_components_recipes(const mt_image_def *def, const char *sdks, mt_buf *out);
 
 bool mt_components_any(const mt_components *c);
 // use_stage: fetch by a builder root's npm even where the host has one (for tests).

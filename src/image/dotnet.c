@@ -280,9 +280,41 @@ static int set_modes(const char *path, mt_err **err)
     return r;
 }
 
-static const char profile_part[] = "export DOTNET_CLI_TELEMETRY_OPTOUT=\"${DOTNET_CLI_TELEMETRY_"
-                                   "OPTOUT:-1}\"\n"
-                                   "export DOTNET_NOLOGO=\"${DOTNET_NOLOGO:-1}\"\n";
+// Scripts (`dotnet run FILE.cs`) ask for ahead-of-time compilers wherever they name a package, and
+// the audit for the network: neither is needed to run them. A script may still ask for both.
+static const char scripts_props[] =
+    "<Project>\n"
+    "  <PropertyGroup Condition=\"'$(FileBasedProgram)' == 'true'\">\n"
+    "    <PublishAot>false</PublishAot>\n"
+    "    <NuGetAudit>false</NuGetAudit>\n"
+    "  </PropertyGroup>\n"
+    "</Project>\n";
+
+// They are compiled below ~/.local/share, which has to be there.
+static int make_room_for_scripts(const mt_components *c, const char *root, mt_err **err)
+{
+    static const char *const folders[] = {"etc/skel/.local/share", "home/maitento/.local/share"};
+    _cleanup_free_ char *local = mt_asprintf("%s/home/maitento/.local", root);
+    _cleanup_free_ char *props = mt_asprintf(
+        DOTNET_HOME "/sdk/%s/Current/Imports/Microsoft.Common.props/ImportBefore/scripts.props",
+        c->sdk_version);
+
+    if (!local || !props)
+        return mt_fail_oom(err);
+    for (size_t i = 0; i < MT_ARRAY_SIZE(folders); i++)
+        if (mt_root_folder(root, folders[i], 0755, err) < 0)
+            return -1;
+    if (mt_root_own(local, err) < 0)
+        return -1;
+    return mt_root_write(root, props, scripts_props, 0644, err);
+}
+
+// Without the last the first run of each user asks the network for what no workload is there of.
+static const char profile_part[] =
+    "export DOTNET_CLI_TELEMETRY_OPTOUT=\"${DOTNET_CLI_TELEMETRY_OPTOUT:-1}\"\n"
+    "export DOTNET_NOLOGO=\"${DOTNET_NOLOGO:-1}\"\n"
+    "export DOTNET_SKIP_WORKLOAD_INTEGRITY_CHECK="
+    "\"${DOTNET_SKIP_WORKLOAD_INTEGRITY_CHECK:-1}\"\n";
 
 int mt_dotnet_install_sdk(mt_components *c, mt_part *p, const char *root, mt_err **err)
 {
@@ -296,6 +328,8 @@ int mt_dotnet_install_sdk(mt_components *c, mt_part *p, const char *root, mt_err
         mt_root_write(root, "etc/profile.d/dotnet.sh", profile_part, 0644, err) < 0)
         return -1;
     if (mt_root_write(root, "etc/dotnet/install_location", "/" DOTNET_HOME "\n", 0644, err) < 0)
+        return -1;
+    if (make_room_for_scripts(c, root, err) < 0)
         return -1;
     // A convenience: another SDK may lay its templates out otherwise.
     if (mt_dotnet_install_templates(c, p->version, root, &failure) < 0)

@@ -13,7 +13,8 @@
 enum { EXIT_USAGE = 2 };
 
 static const char usage[] =
-    "usage: mt-image build NAME [--definition FILE] [--images DIR] [--allow-missing] [--refresh]\n"
+    "usage: mt-image build NAME [--definition FILE] [--sdks DIR] [--images DIR] [--allow-missing]\n"
+    "                      [--refresh]\n"
     "       mt-image list [--json] [--images DIR]\n"
     "       mt-image verify NAME [--images DIR]\n"
     "\n"
@@ -24,6 +25,7 @@ static const char usage[] =
     "verify  reads every file of the image and compares it with what was built.\n"
     "\n"
     "  --definition FILE  instead of NAME.mtr in " MT_IMAGE_DEFINITIONS "\n"
+    "  --sdks DIR         the SDKs that go in, as tools/build-sdks lays them out\n"
     "  --images DIR       where images are kept (default " MT_IMAGES_DEFAULT ")\n"
     "  --allow-missing    build without the components that have no source here\n"
     "  --refresh          build again though nothing changed, for newer packages\n"
@@ -43,6 +45,7 @@ typedef struct options {
 enum {
     OPT_IMAGES = 256,
     OPT_DEFINITION,
+    OPT_SDKS,
     OPT_ALLOW_MISSING,
     OPT_REFRESH,
     OPT_STAGE,
@@ -55,6 +58,7 @@ enum {
 static const struct option long_options[] = {
     {"images", required_argument, NULL, OPT_IMAGES},
     {"definition", required_argument, NULL, OPT_DEFINITION},
+    {"sdks", required_argument, NULL, OPT_SDKS},
     {"allow-missing", no_argument, NULL, OPT_ALLOW_MISSING},
     {"refresh", no_argument, NULL, OPT_REFRESH},
     {"builder-stage", no_argument, NULL, OPT_STAGE},
@@ -85,6 +89,9 @@ static bool take_option(options *o, int option)
         return true;
     case OPT_DEFINITION:
         o->build.definition = optarg;
+        return true;
+    case OPT_SDKS:
+        o->build.sdks = optarg;
         return true;
     case OPT_ALLOW_MISSING:
         o->build.allow_missing = true;
@@ -131,6 +138,9 @@ static int command_build(options *o, mt_images *images, mt_err **err)
     int64_t started = mt_monotonic_us(), bytes = 0;
     int r;
 
+    if (!o->build.sdks)
+        o->build.sdks =
+            access(MT_IMAGE_SDKS_BUILT, R_OK) == 0 ? MT_IMAGE_SDKS_BUILT : MT_IMAGE_SDKS;
     if (!o->build.definition) {
         definition = default_definition(o->build.name);
         o->build.definition = definition;

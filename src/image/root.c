@@ -138,7 +138,7 @@ static int append_account(const char *root, const account *a, mt_err **err)
     return r < 0 ? mt_fail_errno(err, r, "cannot write '%s'", full) : 0;
 }
 
-static int own_tree(const char *path, uid_t id, mt_err **err)
+int mt_root_own(const char *path, mt_err **err)
 {
     char *const roots[] = {(char *)path, NULL};
     FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
@@ -148,7 +148,7 @@ static int own_tree(const char *path, uid_t id, mt_err **err)
     if (!fts)
         return mt_fail_errno(err, errno, "cannot walk '%s'", path);
     while (r == 0 && (e = fts_read(fts)))
-        if (lchown(e->fts_accpath, id, id) < 0)
+        if (lchown(e->fts_accpath, USER_ID, USER_ID) < 0)
             r = mt_fail_errno(err, errno, "cannot change the owner of '%s'", e->fts_path);
     (void)fts_close(fts);
     return r;
@@ -165,7 +165,7 @@ static int make_user(const char *root, mt_err **err)
         if (append_account(root, &accounts[i], err) < 0)
             return -1;
     if (mt_root_folder(root, "home", 0755, err) < 0 || mt_tree_copy(skel, home, err) < 0 ||
-        own_tree(home, USER_ID, err) < 0)
+        mt_root_own(home, err) < 0)
         return -1;
     if (chmod(home, 0755) < 0)
         return mt_fail_errno(err, errno, "cannot set the mode of '%s'", home);

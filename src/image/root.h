@@ -14,6 +14,9 @@ int mt_root_empty(const char *root, const char *path, mt_err **err);  // a missi
 int mt_root_folder(const char *root, const char *path, mode_t mode, mt_err **err);
 int mt_root_link(const char *root, const char *path, const char *target, mt_err **err);
 
+// Gives a tree to the default user. path: of the host.
+int mt_root_own(const char *path, mt_err **err);
+
 // What makes a Debian root one for capsules: the user maitento (1000), profile without programs,
 // plain files to mount over, no identity.
 int mt_root_finish(const char *root, mt_err **err);

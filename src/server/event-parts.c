@@ -258,7 +258,8 @@ static int put_answer(mt_event_parts *p, const mt_api *api, size_t most, mt_buf 
     const mt_interaction_attempt *last;
     size_t len;
 
-    if (mt_store_interaction_attempt_list(api->store, p->run_id, &all, err) < 0)
+    if (mt_store_interaction_attempt_list(api->store, p->run_id, (mt_interaction_attempt_page){0},
+                                          &all, err) < 0)
         return -1;
     last = all.count ? &all.items[all.count - 1] : NULL;
     len = last && last->answer ? strlen(last->answer) : 0;

@@ -3,9 +3,12 @@
 #include "core/interactions.h"
 #include "server/api.h"
 
+#include <stdio.h>
+
 // Of a start: the task that is made of them has 1 MiB at most, and JSON may write a byte as six.
 enum { INPUTS_MAX = 8 << 20 };
 enum { SAID_MAX = 4 << 20 }; // bytes of what a model says in an attempt
+enum { ATTEMPTS_PAGE = 8 << 20 };
 
 // ---- a run as JSON ----
 
@@ -176,23 +179,40 @@ static int write_attempt(mt_jw *w, const char *plan, const mt_interaction_attemp
     return 0;
 }
 
-// At most some; no pages.
+// A page ends where its answers are long: one may be 4 MiB, its reasoning as much, and JSON writes
+// a byte as six where it is a control character.
+static int read_page(mt_request *req, mt_interaction_attempt_page *ret, mt_err **err)
+{
+    int64_t limit;
+    const char *after;
+
+    if (mt_query_page(req, &limit, &after, err) < 0)
+        return -1;
+    *ret = (mt_interaction_attempt_page){.limit = (size_t)limit, .bytes = ATTEMPTS_PAGE};
+    return mt_query_int(req, "after", 0, INT64_MAX, 0, &ret->after, err);
+}
+
 static int list_attempts(mt_request *req, mt_reply *reply, mt_err **err)
 {
+    mt_interaction_attempt_page page;
+    char next[24] = "";
     _cleanup_(mt_interaction_attempt_list_done) mt_interaction_attempt_list list = {0};
     _cleanup_(mt_interaction_run_done) mt_interaction_run seen = {0}, run = {0};
     mt_jw w;
 
-    if (access_interaction_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"),
+    if (read_page(req, &page, err) < 0 ||
+        access_interaction_run(req->api->store, &req->user, MT_MAY_SEE, mt_param_dup(req, "id"),
                                &seen, err) < 0 ||
         mt_store_interaction_run_get(req->api->store, &req->user, seen.id, &run, err) < 0 ||
-        mt_store_interaction_attempt_list(req->api->store, run.id, &list, err) < 0)
+        mt_store_interaction_attempt_list(req->api->store, run.id, page, &list, err) < 0)
         return -1;
     mt_items_begin(reply, &w);
-    for (size_t i = 0; i < list.count; i++)
+    for (size_t i = list.first; i < list.count; i++)
         if (write_attempt(&w, run.plan, &list, i, err) < 0)
             return -1;
-    return mt_items_end(reply, &w, "", err);
+    if (list.more)
+        (void)snprintf(next, sizeof(next), "%lld", (long long)list.items[list.count - 1].number);
+    return mt_items_end(reply, &w, next, err);
 }
 
 // ---- what a model says ----
@@ -350,7 +370,10 @@ const mt_route mt_routes_interactions[] = {
      .pattern = "/v1/interaction-runs/{id}",
      .handler = get_run,
      .flags = MT_ROUTE_WAIT},
-    {.method = "GET", .pattern = "/v1/interaction-runs/{id}/attempts", .handler = list_attempts},
+    {.method = "GET",
+     .pattern = "/v1/interaction-runs/{id}/attempts",
+     .handler = list_attempts,
+     .query = "limit after"},
     {.method = "GET",
      .pattern = "/v1/interaction-runs/{id}/text",
      .handler = get_text,

@@ -151,25 +151,52 @@ static int attempt_row(db_stmt *st, mt_interaction_attempt *a, mt_err **err)
     return row_texts(st, texts, MT_ARRAY_SIZE(texts)) ? 0 : mt_fail_oom(err);
 }
 
+// Adds the row, or says that there are more where the page has no room for it.
+static int add_row(db_stmt *st, const mt_interaction_attempt_page *page, size_t *bytes,
+                   mt_interaction_attempt_list *l, mt_err **err)
+{
+    _cleanup_(attempt_done) mt_interaction_attempt a = {0};
+    mt_interaction_attempt *item;
+    size_t wholes = l->count - l->first;
+
+    if (attempt_row(st, &a, err) < 0)
+        return -1;
+    if (a.number > page->after) {
+        *bytes += strlen(a.answer) + strlen(a.reasoning) + strlen(a.faults);
+        l->more = wholes > 0 &&
+                  ((page->limit && wholes >= page->limit) || (page->bytes && *bytes > page->bytes));
+    }
+    if (l->more)
+        return 0;
+    item = list_add(l);
+    if (!item)
+        return mt_fail_oom(err);
+    *item = a;
+    a = (mt_interaction_attempt){0};
+    if (item->number <= page->after)
+        l->first = l->count;
+    return 0;
+}
+
 int mt_store_interaction_attempt_list(mt_store *s, const char *run_id,
+                                      mt_interaction_attempt_page page,
                                       mt_interaction_attempt_list *ret, mt_err **err)
 {
+    // One character more than what is asked for: so a longer answer is seen to be longer.
+    const int64_t start = MT_STORE_ATTEMPT_START + 1;
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
     _cleanup_(mt_interaction_attempt_list_done) mt_interaction_attempt_list l = {0};
-    int more;
+    size_t bytes = 0;
+    int more = 0;
 
-    if (reader_get(s, &r, err) < 0 || db_start(r->db, ATTEMPT_LIST, &st, err, T(run_id)) < 0)
+    if (reader_get(s, &r, err) < 0 ||
+        db_start(r->db, ATTEMPT_LIST, &st, err, T(run_id), I(page.after), I(start)) < 0)
         return -1;
-    while ((more = db_step(r->db, st, err)) > 0) {
-        mt_interaction_attempt *a = list_add(&l);
-
-        if (!a)
-            return mt_fail_oom(err);
-        if (attempt_row(st, a, err) < 0)
+    while (!l.more && (more = db_step(r->db, st, err)) > 0)
+        if (add_row(st, &page, &bytes, &l, err) < 0)
             return -1;
-    }
-    if (more < 0)
+    if (!l.more && more < 0)
         return more;
     *ret = l;
     l = (mt_interaction_attempt_list){0};

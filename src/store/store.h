@@ -1006,9 +1006,14 @@ typedef struct mt_interaction_attempt {
     int64_t tokens_in, tokens_out; // -1: not told
 } mt_interaction_attempt;
 
+// Of answers that come before those asked for.
+enum { MT_STORE_ATTEMPT_START = 64 << 10 };
+
 typedef struct mt_interaction_attempt_list {
     mt_interaction_attempt *items;
     size_t count;
+    size_t first; // the first that is whole
+    bool more;    // there are further ones
 } mt_interaction_attempt_list;
 void mt_interaction_attempt_list_done(mt_interaction_attempt_list *l);
 
@@ -1021,8 +1026,16 @@ int mt_store_interaction_attempt_begin(mt_store *s, const char *run_id, int64_t 
 int mt_store_interaction_attempt_end(mt_store *s, const char *run_id,
                                      const mt_interaction_attempt *attempt, const char *cost,
                                      mt_err **err);
+typedef struct mt_interaction_attempt_page {
+    int64_t after; // whole are those of higher numbers
+    size_t limit;  // of them, 0: any number
+    size_t bytes;  // of their texts, but for one at least; 0: any number
+} mt_interaction_attempt_page;
+// In order. Those up to page.after come first, for what the model was told of them: without
+// reasoning, and of a longer answer a little more than its first MT_STORE_ATTEMPT_START bytes.
 int mt_store_interaction_attempt_list(mt_store *s, const char *run_id,
-                                      mt_interaction_attempt_list *ret, mt_err **err); // in order
+                                      mt_interaction_attempt_page page,
+                                      mt_interaction_attempt_list *ret, mt_err **err);
 
 typedef struct mt_interaction_end {
     const char *status;          // "Finished" or "Error"
@@ -1090,6 +1103,9 @@ int mt_store_event_back(mt_store *s, const mt_user *as, const mt_event_filter *f
 // 1: he may still be told; 0: he, his key (key_id; "": he did not come by one) or his sight of that
 // namespace ("": of none in particular) is gone.
 int mt_store_event_may(mt_store *s, mt_user *user, const char *namespace_id, mt_err **err);
+// Another number whenever an answer of mt_store_event_may() may be another one, but for a key whose
+// time is over.
+uint64_t mt_store_identities(const mt_store *s);
 // Commands of a run that have been started and have not ended, in their order.
 typedef struct mt_id_list {
     struct {

@@ -437,6 +437,8 @@ static void check_use(const char *id, int64_t in, int64_t out, const char *cost)
     mt_interaction_run_done(&r);
 }
 
+static const mt_interaction_attempt_page ALL = {0};
+
 static void test_attempts(void)
 {
     _cleanup_err_ mt_err *err = NULL;
@@ -447,11 +449,11 @@ static void test_attempts(void)
         .number = 3, .outcome = "answered", .tokens_in = -7, .tokens_out = 5};
 
     start(&anna, "asked", id);
-    CHECK_OK(mt_store_interaction_attempt_list(store, id, &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, id, ALL, &l, &err));
     CHECK_INT(l.count, 0);
     mt_interaction_attempt_list_done(&l);
     CHECK_INT(begin(id), 1);
-    CHECK_OK(mt_store_interaction_attempt_list(store, id, &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, id, ALL, &l, &err));
     CHECK_INT(l.count, 1);
     CHECK_INT(l.items[0].number, 1);
     CHECK_STR(l.items[0].outcome, "");
@@ -472,7 +474,7 @@ static void test_attempts(void)
     CHECK_INT(begin(id), 3);
     CHECK_OK(mt_store_interaction_attempt_end(store, id, &bare, NULL, &err));
     check_use(id, 150, 12, "0.3");
-    CHECK_OK(mt_store_interaction_attempt_list(store, id, &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, id, ALL, &l, &err));
     CHECK_INT(l.count, 3);
     CHECK_STR(l.items[1].outcome, "wrongAnswer");
     CHECK_STR(l.items[1].faults, "[\"it ends too early\"]");
@@ -495,8 +497,70 @@ static void test_attempts(void)
     CHECK_INT(number, -1);
     CHECK_CODE(mt_store_interaction_attempt_begin(store, "nothing", &number, &err), NOT_FOUND);
     CHECK_CODE(mt_store_interaction_attempt_end(store, "nothing", &bare, NULL, &err), NOT_FOUND);
-    CHECK_OK(mt_store_interaction_attempt_list(store, "nothing", &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, "nothing", ALL, &l, &err));
     CHECK_INT(l.count, 0);
+}
+
+// The text of an attempt that ends, of so many bytes.
+static void answer_long(const char *id, int64_t number, char c, size_t len, size_t reasoning)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(1 << 20), aside = MT_BUF_INIT(1 << 20);
+    mt_interaction_attempt a = {.number = number, .outcome = "wrongAnswer"};
+
+    for (size_t i = 0; i < len; i++)
+        (void)mt_buf_add(&b, &c, 1);
+    for (size_t i = 0; i < reasoning; i++)
+        (void)mt_buf_add(&aside, "r", 1);
+    a.answer = (char *)mt_buf_str(&b);
+    a.reasoning = (char *)mt_buf_str(&aside);
+    CHECK_OK(mt_store_interaction_attempt_end(store, id, &a, NULL, &err));
+}
+
+static void test_attempt_pages(void)
+{
+    enum { LONG = MT_STORE_ATTEMPT_START + 100 };
+    static const struct {
+        mt_interaction_attempt_page page;
+        size_t count, first;
+        bool more;
+    } cases[] = {
+        {{0}, 4, 0, false},
+        {{.limit = 2}, 2, 0, true},
+        {{.limit = 4}, 4, 0, false},
+        {{.after = 2}, 4, 2, false},
+        {{.after = 2, .limit = 1}, 3, 2, true},
+        {{.after = 9, .limit = 1, .bytes = 1}, 4, 4, false},
+        {{.bytes = 1}, 1, 0, true},         // one at least
+        {{.bytes = LONG + 50}, 1, 0, true}, // what is said apart counts, too
+        {{.bytes = 2 * LONG + 150}, 2, 0, true},
+        {{.after = 3, .bytes = 1}, 4, 3, false},
+    };
+    _cleanup_err_ mt_err *err = NULL;
+    mt_interaction_attempt_list l = {0};
+    char id[MT_ID_TEXT];
+
+    start(&anna, "asked", id);
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(begin(id), i + 1);
+        answer_long(id, i + 1, (char)('a' + i), LONG, 20);
+    }
+    for (size_t i = 0; i < MT_ARRAY_SIZE(cases); i++) {
+        CHECK_OK(mt_store_interaction_attempt_list(store, id, cases[i].page, &l, &err));
+        CHECK_INT(l.count, cases[i].count);
+        CHECK_INT(l.first, cases[i].first);
+        CHECK_INT(l.more, cases[i].more);
+        for (size_t k = 0; k < l.count; k++) {
+            bool whole = k >= l.first;
+
+            CHECK_INT(l.items[k].number, k + 1);
+            CHECK_INT(l.items[k].answer[0], 'a' + (int)k);
+            CHECK_INT(strlen(l.items[k].answer), whole ? LONG : MT_STORE_ATTEMPT_START + 1);
+            CHECK_INT(strlen(l.items[k].reasoning), whole ? 20 : 0);
+        }
+        mt_interaction_attempt_list_done(&l);
+    }
+    end(id);
 }
 
 static void test_wrong_attempts(void)
@@ -541,7 +605,7 @@ static void test_begin_again(const char *dir)
     store = mt_store_close(store);
     store = open_or_die(dir);
     CHECK_INT(begin(id), 2);
-    CHECK_OK(mt_store_interaction_attempt_list(store, id, &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, id, ALL, &l, &err));
     CHECK_INT(l.count, 2);
     CHECK(l.items[1].date_started > 5 && l.items[1].date_ended == 0);
     mt_interaction_attempt_list_done(&l);
@@ -691,7 +755,7 @@ static void test_end(void)
     CHECK(!r.output);
     CHECK(r.date_ended >= r.date_created);
     // Nothing is under way in a run that has ended.
-    CHECK_OK(mt_store_interaction_attempt_list(store, id, &l, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, id, ALL, &l, &err));
     CHECK_STR(l.items[0].outcome, "wrongAnswer");
     CHECK_STR(l.items[1].outcome, "timeout");
     CHECK_INT(l.items[1].date_ended, r.date_ended);
@@ -776,7 +840,7 @@ static void test_retention(void)
     mt_interaction_run_done(&r);
     CHECK_OK(mt_store_interaction_run_delete(store, old, &err)); // in parts
     CHECK_CODE(mt_store_interaction_run_get(store, NULL, old, &r, &err), NOT_FOUND);
-    CHECK_OK(mt_store_interaction_attempt_list(store, old, &attempts, &err));
+    CHECK_OK(mt_store_interaction_attempt_list(store, old, ALL, &attempts, &err));
     CHECK_INT(attempts.count, 0);
     CHECK_OK(mt_store_interaction_run_delete(store, old, &err)); // again is fine
     end(live);
@@ -825,6 +889,7 @@ int main(void)
     test_room_of_capsule();
     test_costs();
     test_attempts();
+    test_attempt_pages();
     test_wrong_attempts();
     test_begin_again(dir);
     test_lists();

@@ -201,6 +201,9 @@ class Fake:
     def get_health(self, r, _):
         return {"status": "ok", "version": "0.1.0"}
 
+    def get_server(self, r, _):
+        return 200, {"product": "maitento", "version": "0.1.0", "apiVersion": 1}
+
     def get_whoami(self, r, _):
         auth = r.headers.get("Authorization")
         if auth not in (None, "Bearer mt_good"):

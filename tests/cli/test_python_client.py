@@ -33,7 +33,7 @@ def py(fake, tmp_path, monkeypatch):
 
 
 def test_where_settings_come_from(fake, tmp_path, monkeypatch, py):
-    assert py.default_namespace is None and py._namespace(None) == "work"
+    assert py.default_namespace is None and py._core.namespace(None) == "work"
     (tmp_path / ".maitento").mkdir()
     (tmp_path / ".maitento" / "settings.json").write_text(json.dumps(
         {"api": {"url": f"unix:{fake.path}", "key": "mt_good"}, "defaultNamespace": "filed"}))
@@ -43,7 +43,7 @@ def test_where_settings_come_from(fake, tmp_path, monkeypatch, py):
     monkeypatch.setenv("MAITENTO_URL", f"unix:{fake.path}x")  # the key was stored for another server
     monkeypatch.setenv("MAITENTO_NAMESPACE", "named")
     client = maitento.Maitento()
-    assert "Authorization" not in client._http._headers and client.default_namespace == "named"
+    assert client._core.http._sign_in == {} and client.default_namespace == "named"
     assert maitento.Maitento(namespace="given").default_namespace == "given"
 
 

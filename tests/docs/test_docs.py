@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import debian_is_there
+from conftest import debian_is_there, needs_dotnet
+import mtsdk
 import mtserver
 import pages
 
@@ -19,8 +20,16 @@ def test_the_examples_of_the_guide_work(page, tmp_path):
     text = page.read_text(encoding="utf-8")
     if "<!-- needs: debian -->" in text and not debian_is_there():
         pytest.skip("needs Debian's archive")
+    sdks = {}
+    if "<!-- needs: dotnet -->" in text:
+        needs_dotnet()
+        for language in mtsdk.LANGUAGES:
+            mtsdk.build(language)
+        sdks = {"SDKS": str(mtsdk.out_dir()), **mtsdk.dotnet_environment(tmp_path / "home"), "PYTHONPATH": ""}
     with mtserver.Server(image="slim") as server:
-        environment = {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8"}
+        environment = {**os.environ, **server.environment(), "LC_ALL": "C.UTF-8", **sdks}
+        if folder := sdks and mtsdk.node_folder():
+            environment["PATH"] = f"{folder}:{environment['PATH']}"
         environment.pop("MAITENTO_NAMESPACE", None)
         with pages.model(pages.replies(text), server):
             pages.run(text, tmp_path, environment)

@@ -6,6 +6,7 @@ Usage: openapi.py SOURCE-ROOT COMPILER... The route tables are read from the pre
 Prints TAP.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def validate(schema, value, where):
 
 def test_form():
     assert API["openapi"] == "3.1.0"
+    build = (ROOT / "meson.build").read_text(encoding="utf-8")
+    assert API["info"]["version"] == re.search(r"\bversion: '([^']+)'", build).group(1), "the version of meson.build"
     for where, node in nodes(API):
         if isinstance(node, dict) and "$ref" in node:
             assert deref(node), where
@@ -74,6 +77,57 @@ def test_form():
             assert p["in"] != "path" or p["required"], name
 
 
+def test_the_document_is_openapi_3_1():
+    schema = json.loads((ROOT / "tests/data/openapi-3.1/schema.json").read_text(encoding="utf-8"))
+    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(API))
+    assert not errors, f"{errors[0].message} at {list(errors[0].absolute_path)}"
+
+
+def described(schema):
+    """Whether a schema says what it is: itself, by what it refers to, or by its one value."""
+    return "description" in schema or "const" in schema or ("$ref" in schema and described(deref(schema))) \
+        or any(described(s) for s in schema.get("anyOf", ()))
+
+
+def members(schema, where):
+    """All members of a schema, at every depth, with their place; those that it refers to have their own."""
+    if not isinstance(schema, dict) or "$ref" in schema:
+        return
+    for name, member in schema.get("properties", {}).items():
+        yield f"{where}.{name}", member
+        yield from members(member, f"{where}.{name}")
+    for part in (*schema.get("allOf", ()), *schema.get("anyOf", ()), schema.get("items"), schema.get("additionalProperties")):
+        yield from members(part, where)
+
+
+def test_every_part_is_described():
+    missing = []
+    for name, schema in API["components"]["schemas"].items():
+        missing += [name] if not described(schema) else []
+        missing += [where for where, member in members(schema, name) if not described(member)]
+    for name, _, op, parameters in operations():
+        missing += [f"{name}: parameter {p['name']}" for p in parameters if not described({**p, **p["schema"]})]
+        bodies = [("request", op.get("requestBody", {})), *op["responses"].items()]
+        for status, body in ((s, deref(b)) for s, b in bodies):
+            missing += [f"{name} {status}: header {h}" for h, v in body.get("headers", {}).items() if not v.get("description")]
+            for media in body.get("content", {}).values():
+                # The items of a page are what the operation is about.
+                missing += [f"{name} {where}" for where, member in members(media.get("schema"), status)
+                            if not described(member) and not where.endswith(".items")]
+    assert not missing, f"{len(missing)} without a description: " + ", ".join(missing[:20])
+
+
+def test_every_json_has_an_example():
+    missing = []
+    for name, _, op, _ in operations():
+        for status, body in [("request", op.get("requestBody", {})), *op["responses"].items()]:
+            for media, content in deref(body).get("content", {}).items():
+                empty = deref(content.get("schema", {})).get("maxProperties") == 0
+                if media.endswith("json") and not empty and not {"example", "examples"} & content.keys():
+                    missing.append(f"{name} {status}")
+    assert missing == ["GET /openapi.json 200"], missing
+
+
 def test_schemas():
     for where, node in nodes(API["components"]["schemas"]):
         if where.count("/") == 1:
@@ -86,7 +140,25 @@ def test_examples():
         if isinstance(node, dict) and "schema" in node and "example" in node:
             validate(node["schema"], node["example"], where)
             count += 1
-    assert count > 15, count
+        if isinstance(node, dict) and "schema" in node and "examples" in node:
+            for name, example in node["examples"].items():
+                validate(node["schema"], deref(example)["value"], f"{where}, {name}")
+                count += 1
+    assert count > 100, count
+    used = {node["$ref"] for _, node in nodes(API["paths"]) if isinstance(node, dict) and "$ref" in node}
+    unused = [name for name in API["components"]["examples"] if f"#/components/examples/{name}" not in used]
+    assert not unused, f"examples that nothing shows: {unused}"
+
+
+def test_error_codes_of_operations():
+    """x-errors of an operation: the codes that it may answer for reasons of its own; at the top: what any request may be
+    answered with. tests/described.py holds real answers against them."""
+    codes = API["components"]["schemas"]["Code"]["enum"]
+    common = API["x-errors"]
+    assert common == [c for c in codes if c in common], "x-errors are in the order of Code"
+    for name, _, op, _ in operations():
+        own = op["x-errors"]
+        assert own == [c for c in codes if c in own], f"{name}: x-errors are codes, in the order of Code: {own}"
 
 
 def read_routes():

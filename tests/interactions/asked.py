@@ -54,7 +54,12 @@ class Interactions:
         return self.end(self.start(inputs, name, **body))
 
     def attempts(self, run):
-        return self.call("GET", f"/v1/interaction-runs/{run['id']}/attempts", expect=200)["items"]
+        """All of them, page by page."""
+        found, after = [], 0
+        while after is not None:
+            page = self.call("GET", f"/v1/interaction-runs/{run['id']}/attempts?after={after}", expect=200)
+            found, after = found + page["items"], page["next"]
+        return found
 
     def cancel(self, run):
         return self.call("POST", f"/v1/interaction-runs/{run['id']}/cancel?wait=30", expect=200)

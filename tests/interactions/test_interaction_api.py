@@ -68,6 +68,33 @@ def test_wrong_answers_have_an_end(asked, model):
     assert run["failureDetails"] and len(model.seen) == 2
 
 
+def test_attempts_come_in_pages(asked, model):
+    asked.deploy(schema=SCHEMA, more="attempts = 4\n")
+    model.add(say("no"), say("nor this"), say("{}"), say('{"answer": "North"}'))
+    run = asked.run()
+    at = f"/v1/interaction-runs/{run['id']}/attempts"
+    whole = asked.call("GET", at, expect=200)
+    assert [a["number"] for a in whole["items"]] == [1, 2, 3, 4] and whole["next"] is None
+    first = asked.call("GET", f"{at}?limit=3", expect=200)
+    rest = asked.call("GET", f"{at}?limit=3&after={first['next']}", expect=200)
+    # What was asked in the last one holds what was answered in those of the page before.
+    assert first["items"] + rest["items"] == whole["items"] and rest["next"] is None
+    assert asked.call("GET", f"{at}?after=4", expect=200) == {"items": [], "next": None}
+    assert asked.refused("GET", f"{at}?after=x")["code"] == "badField"
+
+
+def test_attempts_with_the_longest_answers_can_be_read(asked, model, mt):
+    # As JSON more than an answer of the API may have: each of these bytes is written as six.
+    asked.deploy(schema=SCHEMA, more='attempts = 4\nduration.max = "00:02:00"\n')
+    answers = [chr(i) * 600000 for i in (1, 2, 3, 4)]
+    model.add(*(say(*[answer] * 6) for answer in answers))
+    run = asked.end(asked.start(), 120)
+    assert (run["endReason"], run["attemptCount"]) == ("wrongAnswer", 4), run["failureDetails"][:300]
+    assert [a["answer"] == answer * 6 for a, answer in zip(asked.attempts(run), answers)] == [True] * 4
+    shown = mt("interaction-run-get", run["id"], "--show-attempts", namespace=asked.ns, check=0).stdout
+    assert [f"\nattempt {i}: wrongAnswer" in shown for i in (1, 2, 3, 4)] == [True] * 4 and shown.count("?") > 4 * 3600000
+
+
 @pytest.mark.parametrize("reply, reason, words", [
     (fail(401, f"bad key {KEY}"), "badKey", "deepseek"), (fail(400, "too long"), "badRequest", "too long"),
     (say("", refusal="I will not."), "refused", "I will not."), (say("cut", finish="length"), "cut", "cut short")])

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+using Maitento.Entities.Capsules;
+
+namespace Maitento.Sdk;
+
+/// <summary>A capsule: the recipe of a machine, the server's defaults filled in.</summary>
+public sealed class Capsule : DeployedResource
+{
+    /// <summary>Its properties.</summary>
+    public CapsuleDefinition Definition { get; set; } = new();
+}
+
+/// <summary>The properties of a capsule.</summary>
+[Schema("CapsuleDefinition")]
+public sealed class CapsuleDefinition : Record
+{
+    /// <summary>Debian packages beside those of the image.</summary>
+    [Optional]
+    public IReadOnlyList<string> Packages { get; set; } = [];
+
+    /// <summary>Users beside <c>maitento</c>.</summary>
+    [Optional]
+    public IReadOnlyList<CapsuleUser> Users { get; set; } = [];
+
+    /// <summary>File systems that it mounts.</summary>
+    [Optional]
+    public IReadOnlyList<VfsMount> Vfs { get; set; } = [];
+
+    /// <summary>Secrets that it mounts.</summary>
+    [Optional]
+    public IReadOnlyList<SecretMount> Secrets { get; set; } = [];
+
+    /// <summary>What runs as it starts.</summary>
+    [Optional]
+    public IReadOnlyList<StartupCommand> Startup { get; set; } = [];
+
+    /// <summary>Whether it ends when its start-up commands have.</summary>
+    [Optional]
+    public bool AutoTerminate { get; set; }
+
+    /// <summary>Its longest life, from the start.</summary>
+    [Optional]
+    public TimeSpan? MaxDuration { get; set; }
+
+    /// <summary>The image that it runs on; null for the server's default.</summary>
+    [Optional]
+    public string? Image { get; set; }
+
+    /// <summary>What it may use.</summary>
+    [Optional]
+    public CapsuleLimits? Limits { get; set; }
+
+    /// <summary><c>none</c> or <c>internet</c>.</summary>
+    [Optional]
+    public string? Network { get; set; }
+
+    /// <summary>Variables of all its commands.</summary>
+    [Optional]
+    public IReadOnlyDictionary<string, string> Environment { get; set; } = new Dictionary<string, string>();
+}
+
+/// <summary>A user of a capsule.</summary>
+public sealed class CapsuleUser : Record
+{
+    /// <summary>Of the user.</summary>
+    public string Name { get; set; } = "";
+}
+
+/// <summary>What a run may use.</summary>
+[Schema("Limits")]
+public sealed class CapsuleLimits : Record
+{
+    /// <summary>For example <c>2GiB</c>.</summary>
+    [Optional]
+    public string? Memory { get; set; }
+
+    /// <summary>Processors; null is all of the machine's.</summary>
+    [Optional]
+    public double? Cpus { get; set; }
+
+    /// <summary>Processes and threads.</summary>
+    [Optional]
+    public int? Pids { get; set; }
+
+    /// <summary>For example <c>10GiB</c>.</summary>
+    [Optional]
+    public string? Disk { get; set; }
+}
