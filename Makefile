@@ -58,7 +58,7 @@ soak: build
 
 bench: build
 	@tools/setup bench
-	@for bench in start exec many files; do \
+	@for bench in start exec events many files; do \
 	    echo "== bench/$$bench"; tools/with-server --image slim $(PYTHON) bench/$$bench || exit 1; echo; \
 	done
 	@echo '== bench/vm'; $(PYTHON) bench/vm

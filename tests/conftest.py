@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import mtserver  # noqa: E402
 import mtsdk  # noqa: E402
+import totals  # noqa: E402
 from appruns import Apps  # noqa: E402
 
 # Whatever the server answers to a test has to be what api/openapi.yaml says.
@@ -54,10 +55,9 @@ def needs_dotnet(major=10):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """run-parts shows these lines."""
-    named = sum("test_each_has_a_test_that_asserts[" in r.nodeid for r in terminalreporter.stats.get("passed", []))
-    if named:
-        terminalreporter.write_line(f"# total: {named} checks of the acceptance list and field cases are named tests")
+    """run-parts shows the lines."""
+    for line in totals.LINES:
+        terminalreporter.write_line(f"# total: {line}")
     count = sum("C# is not tested" in str(r.longrepr) for r in terminalreporter.stats.get("skipped", []))
     if count:
         terminalreporter.write_line(f"# total: {count} C# tests skipped: no dotnet 10 or newer on PATH")

@@ -184,6 +184,9 @@ static int call_with(cli *c, transport_request *request, mt_json **ret, mt_err *
     return read_answer(c, &answer, ret, err);
 }
 
+// A way that died without a word is given up after so long: what is asked for waits 30 s at most.
+enum { SILENCE_MS = 45000 };
+
 static int call_keyed(cli *c, const char *method, const char *path, const char *key,
                       const mt_json *body, mt_json **ret, mt_err **err)
 {
@@ -197,6 +200,7 @@ static int call_keyed(cli *c, const char *method, const char *path, const char *
                                  .target = path,
                                  .headers = headers,
                                  .header_count = MT_ARRAY_SIZE(headers),
+                                 .idle_timeout_ms = mt_streq(method, "GET") ? SILENCE_MS : 0,
                                  .has_body = body != NULL || mt_streq(method, "POST")};
 
     if (body && mt_json_write(body, &text, 0) < 0)
@@ -318,7 +322,7 @@ bool cli_back_off(int n)
 
 typedef struct patience {
     cli *c;
-    int64_t since_ns;
+    int64_t since_ns; // the first failure; 0: none yet
     int tries;
     bool from_start;
 } patience;
@@ -329,6 +333,7 @@ static bool try_again(patience *p, mt_err *cause, mt_err **err)
     bool worth = api_error_passes(cause) && !cli_interrupted;
     bool never = !p->c->reached && mt_err_code(cause) == MT_E_UNREACHABLE && !p->from_start;
 
+    p->since_ns = p->since_ns ? p->since_ns : mt_boottime_ns();
     if (worth && !never && mt_boottime_ns() - p->since_ns > (int64_t)PATIENCE_MS * 1000000) {
         // What was refused each time was not done; what was cut off may have been.
         bool refused = mt_err_code(cause) == MT_E_UNAVAILABLE;
@@ -352,7 +357,7 @@ static bool try_again(patience *p, mt_err *cause, mt_err **err)
 
 int api_get_patiently(cli *c, const char *path, bool from_start, mt_json **ret, mt_err **err)
 {
-    patience p = {.c = c, .since_ns = mt_boottime_ns(), .from_start = from_start};
+    patience p = {.c = c, .from_start = from_start};
     mt_err *cause;
 
     do {
@@ -366,7 +371,7 @@ int api_get_patiently(cli *c, const char *path, bool from_start, mt_json **ret, 
 int api_post_patiently(cli *c, const char *path, const char *key, const mt_json *body,
                        mt_json **ret, mt_err **err)
 {
-    patience p = {.c = c, .since_ns = mt_boottime_ns()};
+    patience p = {.c = c};
     mt_err *cause;
 
     do {

@@ -95,6 +95,7 @@ static const cli_option get_options[] = {
 };
 static const cli_option await_options[] = {
     {"timeout", 0, "TIME", "wait no longer than that; then exit 124"},
+    {"stream", 0, NULL, "show what the model says while it says it"},
     {"show-attempts", 0, NULL, "what the model was asked and answered, on stderr"},
     {NULL},
 };

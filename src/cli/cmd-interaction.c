@@ -66,8 +66,9 @@ static const cli_option get_options[] = {
     {"version", 0, "N", "an older version"},
     {NULL},
 };
-// The first is of interaction-run alone.
+// The first two are of interaction-run alone.
 static const cli_option options[] = {
+    {"stream", 0, NULL, "show what the model says while it says it"},
     {"show-attempts", 0, NULL, "what the model was asked and answered, on stderr"},
     {"input-NAME", 0, "VALUE", "an input by its name, without regard to case; may be repeated",
      NULL, "NAME"},
@@ -79,6 +80,12 @@ static const cli_option options[] = {
     "VALUE is taken as it is, whatever is in it. mt interaction-get INTERACTION shows what it " \
     "takes."
 
+#define STREAM                                                                                     \
+    "--stream: what the model says, as it comes. Any text that is the answer is shown on stdout; " \
+    "what has to fit a schema,\nand with --json, on stderr, attempt by attempt, and the answer "   \
+    "alone "                                                                                       \
+    "on stdout.\n"
+
 const cli_command cli_interaction_commands[] = {
     {"interaction-list", "", 0, 0, "list the interactions of a namespace", NULL,
      "  mt interaction-list", NULL, run_list},
@@ -87,13 +94,14 @@ const cli_command cli_interaction_commands[] = {
     {"interaction-run", "INTERACTION", 1, 1, "ask a model, and print what it answers",
      "What it answered goes to stdout alone: JSON that fits the interaction's schema, else any "
      "text.\n--json: the whole record. Where there is no answer, why is on stderr, and the exit "
-     "status is 1.\nCtrl-C ends mt, not the run.\n" INPUTS,
+     "status is 1.\nCtrl-C ends mt, not the run.\n" STREAM INPUTS,
      "  mt interaction-run next-command --input-question \"Which region brought in the most "
      "revenue?\"\n"
-     "  mt interaction-run next-command --inputs - --show-attempts <inputs.json",
+     "  mt interaction-run next-command --inputs - --show-attempts <inputs.json\n"
+     "  mt interaction-run write-letter --input-to Ada --stream",
      options, run_interaction_run},
     {"interaction-start", "INTERACTION", 1, 1, "start a run of an interaction and print its id",
      INPUTS, "  mt interaction-start next-command --input-question=\"How many units?\"",
-     &options[1], run_interaction_start},
+     &options[2], run_interaction_start},
     {NULL},
 };

@@ -4,8 +4,7 @@
 
 #include "base/clock.h"
 
-// Under a name, its lines beneath each other.
-static void print_text(FILE *to, const char *name, const char *text)
+void interaction_print_text(FILE *to, const char *name, const char *text)
 {
     enum { WIDTH = 11 }; // "reasoning" and two blanks
 
@@ -67,12 +66,12 @@ static void print_attempt(FILE *to, const mt_json *v)
 
     print_heading(to, v);
     for (size_t i = first_new(messages); i < mt_json_count(messages); i++)
-        print_text(to, cli_text(mt_json_at(messages, i), "role"),
-                   cli_text(mt_json_at(messages, i), "content"));
-    print_text(to, "reasoning", cli_text(v, "reasoning"));
-    print_text(to, "answer", cli_text(v, "answer"));
+        interaction_print_text(to, cli_text(mt_json_at(messages, i), "role"),
+                               cli_text(mt_json_at(messages, i), "content"));
+    interaction_print_text(to, "reasoning", cli_text(v, "reasoning"));
+    interaction_print_text(to, "answer", cli_text(v, "answer"));
     for (size_t i = 0; i < mt_json_count(faults); i++)
-        print_text(to, "fault", mt_json_text(mt_json_at(faults, i), ""));
+        interaction_print_text(to, "fault", mt_json_text(mt_json_at(faults, i), ""));
 }
 
 // Page by page: a few attempts with long answers are a long list.

@@ -71,6 +71,7 @@ typedef struct interaction_answer {
     char *text, *reasoning, *sentence, *model;
     int64_t tokens_in, tokens_out;
     unsigned tries;
+    size_t kept; // bytes of it that the models were told of
 } interaction_answer;
 
 typedef struct interaction_live {
@@ -90,10 +91,12 @@ typedef struct interaction_live {
     uint64_t question;
     interaction_answer *answer; // came, and no turn has seen it
     mt_buf said;                // of the attempt under way
-    int64_t stream, told_us;    // which text that is; when others were told of it last
+    int64_t stream, told_us;    // which text that is; when others were told of it last (monotonic)
     int64_t attempt;            // its number, 0: none
 } interaction_live;
 
+// What is said is kept by its whole characters and may be no longer than an answer. Together with
+// answers that wait for their turns it counts as kept (mt_model_keeps).
 enum { INTERACTION_BUCKETS = 4096, INTERACTION_SAID = 4 << 20 };
 
 struct mt_interactions {
@@ -120,3 +123,5 @@ void interaction_turn(void *live);                                     // on a w
 void interaction_poke(interaction_live *l);                            // under the lock
 interaction_answer *interaction_answer_copy(const mt_model_answer *a); // NULL when out of memory
 void interaction_answer_free(interaction_answer *a);                   // accepts NULL
+// One that was kept for its turn. Accepts NULL.
+void interaction_answer_drop(mt_interactions *x, interaction_answer *a);

@@ -147,7 +147,8 @@ static void on_text(mt_str piece, void *data)
     (void)pthread_mutex_lock(&a->x->lock);
     l = a->live;
     if (l) {
-        (void)mt_buf_add(&l->said, piece.data, piece.len);
+        if (mt_buf_add(&l->said, piece.data, piece.len) == 0)
+            mt_model_keeps(a->x->options.models, (int64_t)piece.len);
         if (now - l->told_us >= TOLD_EVERY_US) {
             l->told_us = now;
             memcpy(id, l->id, sizeof(id));
@@ -161,7 +162,9 @@ static void on_text(mt_str piece, void *data)
 // Under the lock.
 static void begin_text(interaction_live *l)
 {
-    mt_buf_clear(&l->said);
+    mt_model_keeps(l->x->options.models, -(int64_t)l->said.len);
+    mt_buf_done(&l->said);
+    l->said = (mt_buf)MT_BUF_INIT(INTERACTION_SAID);
     l->stream++;
 }
 
@@ -185,6 +188,10 @@ static void on_answer(const mt_model_answer *answer, void *data)
     l = a->live;
     if (l) {
         l->answer = interaction_answer_copy(answer);
+        if (l->answer) {
+            l->answer->kept = answer->text.len + answer->reasoning.len;
+            mt_model_keeps(a->x->options.models, (int64_t)l->answer->kept);
+        }
         l->asking = NULL;
         interaction_poke(l);
     }
@@ -557,12 +564,12 @@ static interaction_step judge_answer(interaction_live *l, interaction_answer *a)
 
     // The server stops: the next one asks again.
     if (a->end == MT_MODEL_CANCELLED) {
-        interaction_answer_free(a);
+        interaction_answer_drop(l->x, a);
         return INTERACTION_WAITS;
     }
     step = take_answer(l, a);
     if (step != INTERACTION_LATER) {
-        interaction_answer_free(a);
+        interaction_answer_drop(l->x, a);
         return step;
     }
     (void)pthread_mutex_lock(&l->x->lock);
@@ -582,7 +589,7 @@ interaction_step interaction_step_of(interaction_live *l)
     answer = MT_TAKE_PTR(l->answer);
     (void)pthread_mutex_unlock(&l->x->lock);
     if (cancelled) {
-        interaction_answer_free(answer);
+        interaction_answer_drop(l->x, answer);
         take_question_back(l);
         return end_cancelled(l);
     }

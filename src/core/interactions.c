@@ -88,6 +88,13 @@ void interaction_answer_free(interaction_answer *a)
     free(a);
 }
 
+void interaction_answer_drop(mt_interactions *x, interaction_answer *a)
+{
+    if (a && a->kept)
+        mt_model_keeps(x->options.models, -(int64_t)a->kept);
+    interaction_answer_free(a);
+}
+
 static interaction_live *live_new(mt_interactions *x, const char *id, const char *user_id)
 {
     interaction_live *l = calloc(1, sizeof(*l));
@@ -97,6 +104,7 @@ static interaction_live *live_new(mt_interactions *x, const char *id, const char
     l->x = x;
     l->lane = (mt_lane){.number = mt_str_hash(mt_str_of(user_id))};
     l->said = (mt_buf)MT_BUF_INIT(INTERACTION_SAID);
+    l->stream = mt_now_us(); // so that no text of a server before has its number
     (void)snprintf(l->id, sizeof(l->id), "%s", id);
     return l;
 }
@@ -142,6 +150,9 @@ static void leave(interaction_live *l)
     x->live_count--;
     if (l->asking)
         l->asking->live = NULL;
+    if (!x->stop) // then the models may be gone
+        mt_model_keeps(x->options.models,
+                       -(int64_t)(l->said.len + (l->answer ? l->answer->kept : 0)));
     (void)pthread_mutex_unlock(&x->lock);
     live_free(l);
 }

@@ -55,7 +55,8 @@ int mt_interactions_cancel(mt_interactions *x, const char *id, const char *by, b
 
 // A text that a model says: that of one attempt, until it has to be begun anew.
 typedef struct mt_interaction_said {
-    int64_t stream;  // which text it is, of this run and server; another number: another text
+    int64_t stream;  // which text of the run it is, and whether it is one: another number, another
+                     // text, whatever server it was told by; 0: none
     int64_t attempt; // that it is the answer of
     size_t from;     // bytes of it before what is given: where its caller was, 0 in another text
 } mt_interaction_said;

@@ -136,7 +136,8 @@ static void pour(mt_http_x *x, void *data)
 static void begin_pour(mt_http_x *x)
 {
     struct pour *p = calloc(1, sizeof(*p));
-    mt_str bytes;
+    mt_str bytes, patience;
+    uint64_t ms;
 
     if (!p || !mt_http_query(mt_http_req(x), "bytes", 0, &bytes) ||
         !mt_parse_u64(bytes, UINT64_MAX, &p->left)) {
@@ -147,6 +148,9 @@ static void begin_pour(mt_http_x *x)
     mt_http_set_data(x, p);
     if (mt_http_begin(x, 200, NULL, 0) < 0)
         return;
+    if (mt_http_query(mt_http_req(x), "patience", 0, &patience) &&
+        mt_parse_u64(patience, 600000, &ms))
+        mt_http_patience(x, (int64_t)ms);
     mt_http_on_drained(x, pour, p);
     pour(x, p);
 }

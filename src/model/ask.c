@@ -14,6 +14,7 @@
 enum {
     DONE_SILENCE_MS = 2000, // after the answer's end, for the connection's
     RETRY_SPREAD_MS = 250,  // at random on top of a Retry-After, which many got together
+    CROWDED_MS = 1000,      // between two looks whether there is room
     NS_PER_MS = 1000000,
 };
 
@@ -50,6 +51,7 @@ ask *ask_free(ask *a)
         return NULL;
     if (a->transfer)
         transfer_stop(a->transfer);
+    models_asked(a->models, a, -(int64_t)a->asked);
     mt_timer_free(a->timer);
     reading_done(&a->reading);
     mt_buf_done(&a->trouble_body);
@@ -146,6 +148,7 @@ static void conclude(ask *a, mt_model_end end, const char *sentence)
             answer.model = a->reading.model;
     }
     lane_leave(a);
+    room_leave(a);
     unlink_ask(a);
     a->events.answer(&answer, a->data);
     (void)ask_free(a);
@@ -193,10 +196,11 @@ static void on_time(mt_timer *timer, void *data)
     verdict v = VERDICT_INIT;
     int64_t now = mt_boottime_ns();
 
-    (void)timer;
     if (now >= a->deadline_ns) {
         verdict_deadline(a, &v);
         conclude_with(a, &v);
+    } else if (a->state == ASK_RESTS && a->crowded && !room_for_more(a->models)) {
+        mt_timer_at(timer, MT_MIN(a->deadline_ns, now + (int64_t)CROWDED_MS * NS_PER_MS));
     } else if (a->state == ASK_RESTS) {
         ask_send(a);
     } else if (a->state == ASK_SENT && now >= a->heard_ns + silence_ns(a)) {
@@ -210,7 +214,7 @@ static void on_time(mt_timer *timer, void *data)
 static int rest(ask *a, verdict *v)
 {
     int64_t now = mt_boottime_ns(), left_ms = (a->deadline_ns - now) / NS_PER_MS;
-    int64_t wait_ms = retry_backoff_ms(a->tries);
+    int64_t wait_ms = retry_backoff_ms(MT_MAX(a->tries - a->crowded, 1u));
 
     if (a->retry_after_ms >= 0) {
         int64_t asked = a->retry_after_ms + retry_backoff_ms(1) % RETRY_SPREAD_MS;
@@ -225,6 +229,7 @@ static int rest(ask *a, verdict *v)
     if (a->reading.piece_came && a->events.again)
         a->events.again(a->data);
     reading_done(&a->reading); // none of its memory while it waits
+    room_leave(a);
     mt_buf_done(&a->trouble_body);
     a->trouble_body = (mt_buf)MT_BUF_INIT(ASK_TROUBLE_MAX);
     a->state = ASK_RESTS;
@@ -241,9 +246,10 @@ static void end_try(ask *a, const try_end *e)
     stop_transfer(a);
     reading_end(&a->reading);
     verdict_of_try(a, e, &v);
-    if (v.again && a->tries < RETRY_TRIES) {
+    if (v.again && a->tries - a->crowded < RETRY_TRIES) {
         if (rest(a, &v) == 0) {
             mt_buf_done(&v.sentence);
+            lane_pump(a->models); // there is more room, maybe
             return;
         }
     } else {
@@ -285,6 +291,11 @@ static bool on_bytes(const char *bytes, size_t len, void *user)
         return mt_buf_add(&a->trouble_body, bytes, MT_MIN(len, room)) == 0;
     }
     more = reading_feed(&a->reading, bytes, len) == 0;
+    if (!room_grows(a) && more && !a->reading.finish) {
+        a->reading.problem = PROBLEM_NO_ROOM;
+        a->crowded++;
+        more = false;
+    }
     if (a->reading.done && !was_done)
         arm(a); // what comes now has less time
     return more;

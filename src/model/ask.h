@@ -25,6 +25,7 @@ struct mt_models {
     ask *asks;   // all
     lane *lanes; // those that have one
     bool pumping, stopping;
+    int64_t held; // bytes of answers under way, see room.c
 };
 
 typedef enum ask_state { ASK_NEW, ASK_QUEUED, ASK_SENT, ASK_RESTS } ask_state;
@@ -48,7 +49,9 @@ struct ask {
     ask *queue_next;
     ask_state state;
     mt_timer *timer;
-    unsigned tries;
+    unsigned tries, crowded; // of these there was no room for so many
+    size_t asked;            // bytes of the body, as they are counted
+    size_t held;             // of the answer, as they are counted
 
     // of the last try
     transfer *transfer;
@@ -75,3 +78,10 @@ int lane_enter(ask *a); // -1: out of memory
 void lane_leave(ask *a);
 void lane_pump(mt_models *m); // gives turns; calls ask_send()
 unsigned lane_limit(const ask *a);
+
+// Room: how much of answers there may be.
+bool room_grows(ask *a);          // more of its answer came: false when that is too much
+void room_leave(ask *a);          // its answer is gone
+bool room_for_more(mt_models *m); // whether another request may be sent
+int64_t models_kept(const mt_models *m, bool wake); // wake: a turn waits for less of it
+void models_asked(mt_models *m, ask *a, int64_t bytes);

@@ -91,6 +91,8 @@ unsigned lane_limit(const ask *a)
 
 static ask *take_turn(mt_models *m)
 {
+    if (!m->lanes || !room_for_more(m))
+        return NULL;
     for (lane *l = m->lanes; l; l = l->next) {
         ask *a = l->first;
 

@@ -79,8 +79,26 @@ typedef struct mt_model_events {
 mt_models *mt_models_new(mt_err **err);
 mt_models *mt_models_free(mt_models *m); // requests under way end CANCELLED; returns NULL
 
-// From any thread. 0 and a number for mt_model_cancel(), or -1: then no event comes.
+// From any thread. 0 and a number for mt_model_cancel(), or -1: then no event comes (badField,
+// unavailable for now, outOfMemory).
 int mt_model_ask(mt_models *m, const mt_model_request *request, const mt_model_events *events,
                  void *data, uint64_t *ret_id, mt_err **err);
 void mt_model_cancel(mt_models *m,
                      uint64_t id); // answer() comes with CANCELLED, unless it came already
+
+// What all requests of a server may take of its memory, whatever providers there are and however
+// many at once each gets.
+#ifndef MT_MODEL_HELD_MAX
+#define MT_MODEL_HELD_MAX (256 << 20)
+#endif
+#ifndef MT_MODEL_ASKED_MAX
+#define MT_MODEL_ASKED_MAX (256 << 20)
+#endif
+// - Answers: MT_MODEL_HELD_MAX bytes, those under way and those that callers keep. From half of it
+//   on, requests wait for their turn, inside their deadline. A try that grows past all of it ends;
+//   it is made again once there is room, as often as it takes, and counts for none.
+// - Requests: MT_MODEL_ASKED_MAX bytes of bodies that were not answered yet. mt_model_ask() is then
+//   refused, unavailable.
+
+// The caller keeps so many bytes more of answers or, below 0, less. Any thread; takes no lock.
+void mt_model_keeps(mt_models *m, int64_t bytes);

@@ -12,7 +12,9 @@ typedef struct shared {
     pthread_t thread;
     bool started;
     _Atomic uint64_t last_id;
-    atomic_bool closed; // nothing more may be posted
+    _Atomic int64_t kept, asked; // bytes: of answers that callers keep, of bodies
+    atomic_bool wanted;          // a turn waits for callers to keep less
+    atomic_bool closed;          // nothing more may be posted
 } shared;
 
 typedef struct cancel {
@@ -108,6 +110,47 @@ static void enter(void *data)
     ask_enter(data);
 }
 
+static void pump(void *data)
+{
+    lane_pump(data);
+}
+
+int64_t models_kept(const mt_models *m, bool wake)
+{
+    shared *s = shared_of((mt_models *)m);
+
+    // Said before it is looked: what is given back after that wakes.
+    if (wake)
+        atomic_store(&s->wanted, true);
+    return atomic_load(&s->kept);
+}
+
+// Where there is no memory for the message, the next end of a request looks again.
+void mt_model_keeps(mt_models *m, int64_t bytes)
+{
+    shared *s = shared_of(m);
+
+    (void)atomic_fetch_add(&s->kept, bytes);
+    if (bytes < 0 && atomic_exchange(&s->wanted, false) && !atomic_load(&s->closed))
+        (void)mt_loop_post(m->loop, pump, m);
+}
+
+void models_asked(mt_models *m, ask *a, int64_t bytes)
+{
+    (void)atomic_fetch_add(&shared_of(m)->asked, bytes);
+    a->asked = (size_t)((int64_t)a->asked + bytes);
+}
+
+static int take_room(shared *s, ask *a, mt_err **err)
+{
+    models_asked(&s->loop_side, a, (int64_t)a->body.len);
+    if (atomic_load(&s->asked) <= MT_MODEL_ASKED_MAX)
+        return 0;
+    return mt_fail(err, MT_E_UNAVAILABLE,
+                   "%d MiB of requests to models wait for their turn, as much as this server takes",
+                   MT_MODEL_ASKED_MAX >> 20);
+}
+
 int mt_model_ask(mt_models *m, const mt_model_request *request, const mt_model_events *events,
                  void *data, uint64_t *ret_id, mt_err **err)
 {
@@ -119,6 +162,10 @@ int mt_model_ask(mt_models *m, const mt_model_request *request, const mt_model_e
     a = ask_new(m, request, events, data, err);
     if (!a)
         return -1;
+    if (take_room(s, a, err) < 0) {
+        (void)ask_free(a);
+        return -1;
+    }
     *ret_id = a->id = atomic_fetch_add(&s->last_id, 1) + 1; // events may come from here on
     if (mt_loop_post(m->loop, enter, a) < 0) {
         (void)ask_free(a);

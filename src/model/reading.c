@@ -147,6 +147,15 @@ mt_str reading_reasoning(const reading *r)
     return (mt_str){mt_buf_str(b), r->channels_[CHANNEL_REASONING].given};
 }
 
+size_t reading_held(const reading *r)
+{
+    size_t held = r->whole_.len + mt_sse_held(&r->sse_);
+
+    for (unsigned c = 0; c < CHANNELS; c++)
+        held += r->channels_[c].buf.len;
+    return held;
+}
+
 bool reading_refused(const reading *r)
 {
     return r->channels_[CHANNEL_REFUSAL].given > 0;

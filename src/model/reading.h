@@ -38,6 +38,7 @@ typedef enum problem {
     PROBLEM_TOO_LARGE,
     PROBLEM_PROTOCOL, // this is no answer of the protocol
     PROBLEM_SAID,     // an error instead of the rest: see said
+    PROBLEM_NO_ROOM,  // for it, beside the others: set by who reads
 } problem;
 
 struct wire;
@@ -82,6 +83,7 @@ void reading_end(reading *r);                                // after the last b
 mt_str reading_text(const reading *r);                       // after reading_end()
 mt_str reading_reasoning(const reading *r);
 bool reading_refused(const reading *r); // it said so, however it finished
+size_t reading_held(const reading *r);  // bytes of the body that it keeps
 
 // For the wires. Each may be given a value of any kind; what is no string or number is ignored.
 void reading_say(reading *r, channel c, const mt_json *text);

@@ -15,6 +15,11 @@ void mt_sse_init(mt_sse *s, mt_sse_fn *fn, void *user)
     };
 }
 
+size_t mt_sse_held(const mt_sse *s)
+{
+    return s->line_.len + s->data_.len;
+}
+
 void mt_sse_done(mt_sse *s)
 {
     mt_buf_done(&s->line_);

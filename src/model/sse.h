@@ -26,6 +26,7 @@ typedef struct mt_sse { // all private
 
 void mt_sse_init(mt_sse *s, mt_sse_fn *fn, void *user);
 void mt_sse_done(mt_sse *s);
+size_t mt_sse_held(const mt_sse *s); // bytes of an event that is not whole yet
 // 0, what fn returned below 0, -EMSGSIZE where a line or event is too long, or -ENOMEM; then no
 // more may be fed.
 MT_MUST_USE int mt_sse_feed(mt_sse *s, const char *bytes, size_t len);

@@ -5,6 +5,7 @@
 //    [[SPEAKER, TEXT], …], "mode", "schema" (text), "schemaName", "temperature", "maxTokens",
 //    "seconds"}
 //   {"do": "cancel", "tag"}
+//   {"do": "keep", "bytes"}           of answers, more or less
 //   {"do": "free"}                    ends what is under way, and the program
 // At the end of stdin it waits for all answers.
 //   {"tag", "event": "text" | "again" | "answer" | "refused", …}
@@ -196,6 +197,8 @@ static bool obey(mt_models *models, const char *text, size_t len)
         do_ask(models, line);
     else if (mt_streq(what, "cancel"))
         do_cancel(models, line);
+    else if (mt_streq(what, "keep"))
+        mt_model_keeps(models, int_of(line, "bytes", 0));
     return !mt_streq(what, "free");
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#define NO_ROOM "answers under way take %d MiB of the server's memory, as much as they may"
+
 static void MT_PRINTF(4, 5) judge(verdict *v, mt_model_end end, bool again, const char *fmt, ...)
 {
     va_list ap;
@@ -164,6 +166,9 @@ static void judge_problem(const ask *a, verdict *v)
         judge(v, MT_MODEL_FAILED, false, "the answer of provider '%s' is larger than %d MiB",
               a->provider, READING_TEXT_MAX >> 20);
         break;
+    case PROBLEM_NO_ROOM:
+        judge(v, MT_MODEL_FAILED, true, NO_ROOM, MT_MODEL_HELD_MAX >> 20);
+        break;
     case PROBLEM_MEMORY:
         judge(v, MT_MODEL_FAILED, false, "out of memory while provider '%s' answered", a->provider);
         break;
@@ -231,6 +236,9 @@ void verdict_deadline(const ask *a, verdict *v)
     if (a->state == ASK_SENT)
         judge(v, MT_MODEL_OUT_OF_TIME, false,
               "provider '%s' had not answered in full when the time was over", a->provider);
+    else if (!room_for_more(a->models))
+        judge(v, MT_MODEL_OUT_OF_TIME, false, "the time was over before there was room: " NO_ROOM,
+              MT_MODEL_HELD_MAX >> 21);
     else if (a->state == ASK_RESTS)
         judge(v, MT_MODEL_OUT_OF_TIME, false,
               "the time was over before provider '%s' could be tried again", a->provider);

@@ -32,6 +32,7 @@ struct mt_event_streams {
     size_t count;
     mt_timer *timer;       // of a wake that waits for others to run
     int64_t rest_until_us; // so long
+    int64_t newest;        // while all are woken: the newest event, asked once; else 0
     bool stopping;
     atomic_bool woken; // on_woken() is on its way to the loop
 };
@@ -44,6 +45,7 @@ struct stream {
     mt_http_x *x; // between begin and free
     mt_timer *timer;
     mt_user user;
+    uint64_t identities; // of the store when it was last asked what he may see; 0: ask
     char namespace_id[MT_ID_TEXT], watched_id[MT_ID_TEXT], run_id[MT_ID_TEXT]; // "": none
     char *kinds, *asked_kinds; // to be told of; and what is read for it. NULL: all
     bool follow;
@@ -151,10 +153,10 @@ static int read_batch(stream *s, mt_event_list *ret, int64_t *ret_upto, mt_err *
                               .namespace_id = s->namespace_id[0] ? s->namespace_id : NULL,
                               .kinds = s->asked_kinds,
                               .run_id = s->run_id[0] ? s->run_id : NULL};
-    int64_t newest, oldest;
+    int64_t newest = s->api->events->newest, oldest;
 
     // What is committed after this number was read is left for the next time.
-    if (mt_store_event_ends(s->api->store, &newest, &oldest, err) < 0)
+    if (!newest && mt_store_event_ends(s->api->store, &newest, &oldest, err) < 0)
         return -1;
     if (!s->follow)
         newest = MT_MIN(newest, s->until);
@@ -200,12 +202,18 @@ static int put_parts(stream *s, mt_err **err)
 
 // ---- a turn ----
 
-// What this user may see is asked each time: rights that are taken away end with the commit.
+// What this user may see is asked whenever it may have changed: rights that are taken away end with
+// the commit.
 static bool still_may(stream *s)
 {
     _cleanup_err_ mt_err *err = NULL;
-    int may = mt_store_event_may(s->api->store, &s->user, s->watched_id, &err);
+    uint64_t identities = mt_store_identities(s->api->store);
+    int may;
 
+    if (s->identities == identities)
+        return true;
+    s->identities = identities;
+    may = mt_store_event_may(s->api->store, &s->user, s->watched_id, &err);
     if (may < 0)
         fail(s, err);
     else if (may == 0)
@@ -262,13 +270,29 @@ static int64_t next_look(stream *s)
     return s->look_ms;
 }
 
+// False: the client takes nothing, and was let go.
+static bool check_client(stream *s)
+{
+    uint64_t waits = mt_http_queued(s->x), taken = s->written - MT_MIN(waits, s->written);
+
+    if (waits == 0 || taken != s->taken) {
+        s->taken = taken;
+        s->taken_ms = now_ms();
+        return true;
+    }
+    if (now_ms() - s->taken_ms < s->api->event_patience_s * 1000)
+        return true;
+    end_with(s, "tooSlow", "this client took nothing of the stream for too long: go on from here");
+    return false;
+}
+
 static void go_on(stream *s)
 {
     _cleanup_err_ mt_err *err = NULL;
     bool slow = false;
     int r;
 
-    if (s->ended || !still_may(s))
+    if (s->ended || !check_client(s) || !still_may(s))
         return;
     s->held = false;
     r = put_all(s, &slow, &err);
@@ -289,28 +313,13 @@ static void on_drained(mt_http_x *x, void *data)
     go_on(data);
 }
 
-// False: the client takes nothing, and was let go.
-static bool check_client(stream *s)
-{
-    uint64_t waits = mt_http_queued(s->x), taken = s->written - MT_MIN(waits, s->written);
-
-    if (waits == 0 || taken != s->taken) {
-        s->taken = taken;
-        s->taken_ms = now_ms();
-        return true;
-    }
-    if (now_ms() - s->taken_ms < s->api->event_patience_s * 1000)
-        return true;
-    end_with(s, "tooSlow", "this client took nothing of the stream for too long: go on from here");
-    return false;
-}
-
 static void on_timer(mt_timer *timer, void *data)
 {
     stream *s = data;
 
-    if (s->ended || !check_client(s))
+    if (s->ended)
         return;
+    s->identities = 0; // the time of a key may be over
     if (mt_http_queued(s->x) == 0 && now_ms() - s->heard_ms >= heartbeat_ms(s)) {
         _cleanup_buf_ mt_buf b = MT_BUF_INIT(64);
 
@@ -346,12 +355,15 @@ void mt_event_streams_free(mt_event_streams *streams)
 // come some at a time.
 static void wake_all(mt_event_streams *streams)
 {
-    int64_t begun = mt_monotonic_us(), took;
+    int64_t begun = mt_monotonic_us(), took, oldest;
 
+    if (mt_store_event_ends(streams->api->store, &streams->newest, &oldest, NULL) < 0)
+        streams->newest = 0; // each finds out for itself
     for (stream *s = streams->list, *next; s; s = next) {
         next = s->next;
         go_on(s);
     }
+    streams->newest = 0;
     took = mt_monotonic_us() - begun;
     streams->rest_until_us =
         begun + took + MT_MIN(took * PASS_GAP, (int64_t)PASS_GAP_MAX_MS * 1000);

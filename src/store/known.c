@@ -23,6 +23,11 @@ bool known_get(mt_store *s, const unsigned char hash[STORE_HASH], int64_t now, m
     return hit;
 }
 
+uint64_t mt_store_identities(const mt_store *s)
+{
+    return atomic_load(&s->identities);
+}
+
 void known_put(mt_store *s, const unsigned char hash[STORE_HASH], uint64_t identities,
                int64_t until_us, const mt_user *user)
 {

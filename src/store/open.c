@@ -15,6 +15,10 @@ enum {
     TOKEN_KEY = crypto_generichash_KEYBYTES,
     SECRET_KEY = crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
 };
+enum {
+    SAME_BOOT_US = 10000000, // no machine is started again sooner
+    LOST_NUMBERS = 50000,    // more than events in what SQLite leaves without a sync, 1000 pages
+};
 _Static_assert(MASTER == 32 && TOKEN_KEY == 32 && SECRET_KEY == 32, "sizes in store.h");
 
 // A folder that a power loss takes away takes all that was answered with it.
@@ -205,11 +209,39 @@ static int ensure_admin(mt_store *s, mt_err **err)
     return event_add(&t, "user", id, "", "created", err);
 }
 
+// After a loss of power the last events may be gone, whose numbers clients have seen: none comes
+// twice, as the numbers go on well behind them. That the machine was started since is seen by when
+// that was; where only the clock was set meanwhile the numbers jump for nothing.
+static int skip_lost_numbers(mt_store *s, mt_err **err)
+{
+    int64_t booted = mt_now_us() - mt_boottime_ns() / 1000, before;
+    _cleanup_stmt_ db_stmt *st = NULL;
+    const void *stored;
+    size_t len = 0;
+    int r;
+
+    if (db_start(s->writer, META_GET, &st, err, T("booted")) < 0)
+        return -1;
+    r = db_step(s->writer, st, err);
+    if (r < 0)
+        return -1;
+    stored = r > 0 ? db_blob(st, 0, &len) : NULL;
+    if (stored && len == sizeof(before)) {
+        memcpy(&before, stored, sizeof(before));
+        if (before - booted < SAME_BOOT_US && booted - before < SAME_BOOT_US)
+            return 0;
+    }
+    if (db_run(s->writer, EVENT_JUMP, err, I(stored ? LOST_NUMBERS : 0)) < 0)
+        return -1;
+    return db_run(s->writer, META_SET, err, T("booted"), B(&booted, sizeof(booted))) < 0 ? -1 : 0;
+}
+
 static int first_words(mt_store *s, mt_err **err)
 {
     if (db_do(s->writer, BEGIN, err) < 0)
         return -1;
-    if (check_key(s, err) < 0 || ensure_admin(s, err) < 0 || db_do(s->writer, COMMIT, err) < 0) {
+    if (check_key(s, err) < 0 || ensure_admin(s, err) < 0 || skip_lost_numbers(s, err) < 0 ||
+        db_do(s->writer, COMMIT, err) < 0) {
         if (db_in_transaction(s->writer))
             (void)db_do(s->writer, ROLLBACK, NULL);
         return -1;

@@ -1103,6 +1103,9 @@ int mt_store_event_back(mt_store *s, const mt_user *as, const mt_event_filter *f
 // 1: he may still be told; 0: he, his key (key_id; "": he did not come by one) or his sight of that
 // namespace ("": of none in particular) is gone.
 int mt_store_event_may(mt_store *s, mt_user *user, const char *namespace_id, mt_err **err);
+// Another number whenever an answer of mt_store_event_may() may be another one, but for a key whose
+// time is over.
+uint64_t mt_store_identities(const mt_store *s);
 // Commands of a run that have been started and have not ended, in their order.
 typedef struct mt_id_list {
     struct {

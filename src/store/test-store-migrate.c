@@ -134,12 +134,44 @@ static void test_before_interactions(const char *top)
     (void)mt_store_close(s);
 }
 
+// Events of before knew no run: it is looked up where its record is.
+static void test_before_events(const char *top)
+{
+    _cleanup_(mt_event_list_done) mt_event_list l = {0};
+    _cleanup_err_ mt_err *err = NULL;
+    _cleanup_free_ char *dir = mt_asprintf("%s/before-events", top);
+    mt_store *s;
+
+    make_old(dir, 9,
+             "INSERT INTO users (id, name, role, date_created) VALUES ('u', 'anna', 'user', 1);"
+             "INSERT INTO namespaces VALUES ('n', 'work', 'u', 1);"
+             "INSERT INTO runs (id, namespace_id, capsule, version, started_by_id, started_by, "
+             "date_created, definition) VALUES ('r', 'n', 'c', 1, 'u', 'anna', 1, '{}');"
+             "INSERT INTO commands (id, run_id, run_as_user, async, max_duration_ms, "
+             "working_directory, bytes, date_created, command, arguments, environment) "
+             "VALUES ('c', 'r', 'maitento', 0, 0, '', 0, 1, 'ls', '[]', '{}');"
+             "INSERT INTO events VALUES (7, 1, 'capsuleRun', 'r', 'n', 'created'), "
+             "(8, 1, 'command', 'c', 'n', 'created'), (9, 1, 'command', 'gone', 'n', 'created'), "
+             "(10, 1, 'vfs', 'v', 'n', 'created');");
+    s = open_or_die(dir);
+    CHECK_OK(
+        mt_store_event_list(s, NULL, &(mt_event_filter){.after = 6, .until = 10}, 10, &l, &err));
+    CHECK_INT(l.count, 4);
+    CHECK_STR(l.items[0].run_id, "r");
+    CHECK_STR(l.items[1].run_id, "r");
+    CHECK_STR(l.items[2].run_id, "");
+    CHECK_STR(l.items[3].run_id, "");
+    CHECK_STR(l.items[3].name, "");
+    (void)mt_store_close(s);
+}
+
 int main(void)
 {
     _cleanup_free_ char *top = temp_folder();
 
     test_before_apps(top);
     test_before_interactions(top);
+    test_before_events(top);
     remove_tree(top);
     return TAP_DONE();
 }

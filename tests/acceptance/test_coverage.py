@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import totals
+
 TESTS = Path(__file__).resolve().parent.parent
 
 # The acceptance list, whole.
@@ -40,9 +42,10 @@ for _path, _tree in PARSED.items():
 
 
 def asserts(node, helpers=()):
-    """Whether a function checks something: itself, or through what checks."""
+    """Whether a function checks something: itself, or through what checks: a function or a method of its file."""
     return any(isinstance(n, ast.Assert) or isinstance(n, ast.keyword) and n.arg in ("check", "expect")
-               or isinstance(n, ast.Call) and ast.unparse(n.func) in {"pytest.raises", "api.deploy", *helpers}
+               or isinstance(n, ast.Call) and (ast.unparse(n.func) in {"pytest.raises", "api.deploy"}
+                                               or ast.unparse(n.func).rsplit(".", 1)[-1] in helpers)
                for n in ast.walk(node))
 
 
@@ -62,7 +65,7 @@ def test_labels_are_read_from_the_beginning_of_a_name():
 def test_each_has_a_test_that_asserts(wanted):
     assert wanted in NAMED, f"no test is named after {wanted}"
     for path, node in NAMED[wanted]:
-        helpers = {n.name for n in PARSED[path].body if isinstance(n, ast.FunctionDef) and asserts(n)}
+        helpers = {n.name for n in ast.walk(PARSED[path]) if isinstance(n, ast.FunctionDef) and asserts(n)}
         assert asserts(node, {*helpers, "inside"}), f"{path.name}: {node.name} asserts nothing"
 
 
@@ -80,3 +83,11 @@ def test_the_lists_are_those_of_the_documents():
     checks = set(re.findall(r"^(\d+[a-z]?)\. ", (shared / "acceptance.md").read_text(encoding="utf-8")
                             .split("## H.")[1], re.M))
     assert checks == set(ACCEPTANCE)
+
+
+def test_how_many_there_are():
+    tests = {(path, node.name) for label in [*ACCEPTANCE, *FIELD] for path, node in NAMED.get(label, [])}
+    checks, cases = (sum(label in NAMED for label in labels) for labels in (ACCEPTANCE, FIELD))
+    totals.say(f"{checks} of {len(ACCEPTANCE)} acceptance checks and {cases} of {len(FIELD)} field cases have tests of "
+               f"their names, {len(tests)} in all")
+    assert (checks, cases) == (len(ACCEPTANCE), len(FIELD))

@@ -8,11 +8,12 @@ MODEL = "deepseek.deepseek-v4-flash"
 
 
 class Interactions:
-    """Runs that end when a test says so: answer(), wrong() and fail() are the model."""
+    """Runs that end when a test says so: say(), answer(), wrong() and fail() are the model."""
 
     def __init__(self, fake):
         self.fake = fake
         self.names = ["next"]
+        self.schema = {"solution": "answer"}  # {}: any text is an answer
         self.runs = []  # the newest first
         at = "/v1/namespaces/work/interactions"
         fake.on("GET", at, lambda r, m: fake.page(r, [self.item(name) for name in self.names]))
@@ -22,6 +23,7 @@ class Interactions:
         fake.on("GET", "/v1/interaction-runs/([^/]+)", lambda r, m: self.get(r, self.find(m.group(1))))
         fake.on("GET", "/v1/interaction-runs/([^/]+)/attempts",
                 lambda r, m: self.attempts(r, self.find(m.group(1))))
+        fake.on("GET", "/v1/interaction-runs/([^/]+)/text", lambda r, m: self.text(r, self.find(m.group(1))))
         fake.on("POST", "/v1/interaction-runs/([^/]+)/cancel", lambda r, m: self.cancel(self.find(m.group(1))))
 
     @staticmethod
@@ -34,7 +36,7 @@ class Interactions:
         inputs = [{"name": "question", "description": "", "required": True},
                   {"name": "transcript", "description": "What was run so far", "required": False}]
         return {**self.item(name), "versions": [{"version": 2}, {"version": 1}],
-                "definition": {"inputs": {"prompts": inputs}, "attempts": 3}}
+                "definition": {"inputs": {"prompts": inputs}, "attempts": 3, **({"schema": self.schema} if self.schema else {})}}
 
     def start(self, r, name):
         if name not in self.names:
@@ -46,7 +48,7 @@ class Interactions:
                "namespace": "work", "interaction": name, "version": 2, "model": MODEL, "status": "Running",
                "endReason": None, "failureDetails": "", "output": None, "inputs": r.json.get("inputs", {}),
                "startedBy": "ada", "dateCreated": NOW, "dateEnded": None, "maxDuration": "00:05:00",
-               "attemptCount": 0, "tokensIn": None, "tokensOut": None, "cost": None, "attempts": []}
+               "attemptCount": 0, "tokensIn": None, "tokensOut": None, "cost": None, "attempts": [], "said": b"", "stream": 7}
         self.runs.insert(0, run)
         self.ask(run)
         return 201, self.shown(run)
@@ -64,6 +66,14 @@ class Interactions:
                                 "reasoning": "", "model": None, "httpStatus": None, "requests": 1, "tokensIn": None,
                                 "tokensOut": None, "dateStarted": NOW, "dateEnded": None})
         run["attemptCount"] = len(run["attempts"])
+        Interactions.say_anew(run)
+
+    def say(self, text):
+        self.runs[0]["said"] += text.encode()
+
+    @staticmethod
+    def say_anew(run):
+        run.update(said=b"", stream=run["stream"] + 1)
 
     def end_attempt(self, outcome, text, **more):
         self.runs[0]["attempts"][-1].update(outcome=outcome, answer=text, model="flash", httpStatus=200, tokensIn=20,
@@ -78,8 +88,8 @@ class Interactions:
         self.runs[0].update(status="Finished", endReason="answered", output=text, dateEnded=NOW, tokensIn=20, tokensOut=5,
                             cost="0.0001")
 
-    def fail(self, reason, details):
-        self.end_attempt(reason, "")
+    def fail(self, reason, details, text=""):
+        self.end_attempt(reason, text)
         self.runs[0].update(status="Error", endReason=reason, failureDetails=details, dateEnded=NOW)
 
     def cancel(self, run):
@@ -103,7 +113,20 @@ class Interactions:
 
     @staticmethod
     def shown(run):
-        return {k: v for k, v in run.items() if k not in ("key", "attempts")}
+        return {k: v for k, v in run.items() if k not in ("key", "attempts", "said", "stream")}
+
+    @staticmethod
+    def text(r, run):
+        stream, start = int(r.query.get("stream", 0)), int(r.query.get("from", 0))
+        deadline = time.monotonic() + int(r.query.get("wait", 0))
+        while not run["endReason"] and stream == run["stream"] and len(run["said"]) <= start and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if run["endReason"]:
+            return {"stream": stream, "attempt": 0, "from": start, "text": "", "next": start, "ended": True}
+        start = start if stream == run["stream"] else 0
+        said = run["said"][start:]
+        return {"stream": run["stream"], "attempt": run["attemptCount"], "from": start, "text": said.decode(),
+                "next": start + len(said), "ended": False}
 
     def get(self, r, run):
         deadline = time.monotonic() + int(r.query.get("wait", 0))

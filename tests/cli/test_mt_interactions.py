@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interactions by mt: inputs, the answer alone, attempts, what is shown meanwhile, connections that are cut, ids, lists."""
+import contextlib
 import json
+import os
+import select
 import signal
 import subprocess
 import threading
@@ -94,6 +97,115 @@ def test_on_a_terminal_one_sees_which_attempt_it_is(environment, asked):
     for attempt in (1, 2):
         assert f"asking deepseek.deepseek-v4-flash, attempt {attempt} of 3, ".encode() in seen, seen
     assert len(asked.fake.asked("GET", "/interactions/next$")) == 1
+
+
+def test_on_a_terminal_one_sees_how_much_was_said(environment, asked):
+    when_started(asked, lambda: asked.say("Nö"), lambda: looked_twice(asked), lambda: asked.say("rth"), lambda: looked_twice(asked),
+                 lambda: asked.answer("Nörth"))
+    seen, code = on_terminal(environment, "interaction-run", "next", columns=120)
+    assert code == 0 and b"attempt 1 of 3, 2 characters, " in seen and b"attempt 1 of 3, 5 characters, " in seen, seen
+
+
+# ---- what is said while it is said ----
+
+@contextlib.contextmanager
+def streaming(environment, *words, command=("interaction-run", "next")):
+    with subprocess.Popen([MT, *command, "--stream", *words], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as p:
+        try:
+            yield p
+        finally:
+            p.kill()
+
+
+def read_until(file, wanted, seconds=20):
+    """What comes, up to there."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while not seen.endswith(wanted):
+        ready, _, _ = select.select([file], [], [], max(0, deadline - time.monotonic()))
+        piece = os.read(file.fileno(), 1000) if ready else b""
+        assert piece, seen
+        seen += piece
+    return seen
+
+
+def test_an_answer_of_any_text_is_shown_on_stdout_while_it_is_said(environment, asked, mt):
+    asked.schema = {}
+    when_started(asked, lambda: asked.say("Dear "))
+    with streaming(environment) as p:
+        assert read_until(p.stdout, b"Dear ") == b"Dear "
+        asked.say("Äda,\x1b\n")
+        assert read_until(p.stdout, b"\n").decode() == "Äda,\x1b\n"
+        asked.answer("Dear Äda,\x1b\nhello\n")  # the last piece is only in the record
+        out, err = p.communicate(timeout=30)
+    assert (p.returncode, out, err) == (0, b"hello\n\n", b"")
+    # The same bytes as without it, also where nothing was seen under way.
+    assert mt("interaction-await", "@last", "--stream").out == mt("interaction-await", "@last").out == "Dear Äda,\x1b\nhello\n\n"
+    when_started(asked, lambda: asked.answer(""))
+    assert mt("interaction-run", "next", "--stream").out == "\n"
+    when_started(asked, lambda: asked.say("Dear "), lambda: asked.fail("cut", "cut short", "Dear A"))
+    done = mt("interaction-run", "next", "--stream", code=1)
+    assert (done.out, done.err) == ("Dear A\n", "cut short\n")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_what_has_to_fit_is_shown_on_stderr_attempt_by_attempt(environment, asked, words):
+    when_started(asked, lambda: asked.say('{"a'))
+    with streaming(environment, *words) as p:
+        assert read_until(p.stderr, b'{"a') == b'attempt 1\n{"a'
+        asked.wrong('{"a": 1}', "'done' is missing")  # its end, and all of the second, are only in records
+        asked.wrong("[\x1b]", "it is a list")
+        asked.say('{"done"')
+        assert read_until(p.stderr, b'{"done"').decode() == (
+            "\": 1}\n  fault      'done' is missing\nattempt 2\n[?]\n  fault      it is a list\nattempt 3\n{\"done\"")
+        asked.answer('{"done":1}')
+        out, err = p.communicate(timeout=30)
+    assert (p.returncode, err) == (0, b":1}\n")
+    assert json.loads(out)["output"] == '{"done":1}' if words else out == b'{"done":1}\n'
+
+
+def test_a_beginning_that_does_not_count_is_told(environment, asked):
+    asked.schema = {}
+    when_started(asked, lambda: asked.say("Dear"))
+    with streaming(environment) as p:
+        read_until(p.stdout, b"Dear")
+        asked.say_anew(asked.runs[0])
+        asked.say("Hello")
+        assert read_until(p.stdout, b"Hello") == b"\nHello"
+        asked.answer("Hello")
+        out, err = p.communicate(timeout=30)
+    # Who reads it from a file cannot tell: no success.
+    assert (p.returncode, out) == (1, b"\n") and err.startswith(b"mt: warning: the answer broke off: the model is asked again\n")
+    assert f"mt interaction-await {asked.runs[0]['id']} prints the answer alone".encode() in err
+
+
+def test_o18_what_is_said_is_shown_on_after_a_restart(environment, asked):
+    asked.schema = {}
+    when_started(asked, lambda: asked.say("Dear "))
+    with streaming(environment) as p:
+        read_until(p.stdout, b"Dear ")
+        asked.fake.stop()
+        asked.say("Ada")
+        asked.fake.start()
+        assert read_until(p.stdout, b"Ada") == b"Ada"
+        asked.answer("Dear Ada")
+        out, err = p.communicate(timeout=30)
+    assert (p.returncode, out, err) == (0, b"\n", b"")
+
+
+def test_time_and_interruptions_end_the_showing_alone(environment, asked, mt):
+    mt("interaction-start", "next")
+    asked.say("abc")
+    done = mt("interaction-await", "@last", "--stream", "--timeout", "1s", code=124)
+    assert done.out == "" and done.err.startswith("attempt 1\nabc\n") and "is still Running after 1 s" in done.err
+    with streaming(environment, command=("interaction-await", "@last")) as p:
+        read_until(p.stderr, b"abc")
+        p.send_signal(signal.SIGINT)
+        err = p.stderr.read()
+        p.wait(20)
+    assert p.returncode == 130 and b"goes on; mt interaction-await " in err
+    asked.cancel(asked.runs[0])
+    assert mt("interaction-await", "@last", "--stream", code=1).err.endswith("cancelled by ada\n")
 
 
 # ---- connections, interruptions ----

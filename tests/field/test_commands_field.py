@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ import pytest
 
 import mtserver
 from conftest import Ref, command_line
+from relay import Relay
 
 sys.path.insert(0, str(mtserver.ROOT / "sdk" / "python"))
 import maitento  # noqa: E402
@@ -460,62 +460,6 @@ def test_o17_what_cannot_be_run_has_its_code(run, sh):
 
 
 # ---- O-18 ----
-
-class Relay:
-    """A TCP relay that can be cut and held off."""
-
-    def __init__(self, port):
-        self.port = port
-        self.pairs = []
-        self.shut = False
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            if self.shut:
-                client.close()
-                continue
-            upstream = socket.create_connection(("127.0.0.1", self.port))
-            self.pairs.append((client, upstream))
-            for one, two in ((client, upstream), (upstream, client)):
-                threading.Thread(target=self._pump, args=(one, two), daemon=True).start()
-
-    @staticmethod
-    def _pump(one, two):
-        try:
-            while data := one.recv(65536):
-                two.sendall(data)
-        except OSError:
-            pass
-        for s in (one, two):
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def cut(self, seconds):
-        self.shut = True
-        for pair in self.pairs:
-            for s in pair:
-                try:
-                    s.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-        threading.Timer(seconds, self.open).start()
-
-    def open(self):
-        self.shut = False
-
-    def close(self):
-        self.cut(0)
-        self.listener.close()
-
 
 @pytest.fixture()
 def relay(server):

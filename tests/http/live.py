@@ -528,6 +528,17 @@ def test_timeouts():
             s.sendall(b"GET /pour?bytes=100000000 HTTP/1.1\r\nHost: a\r\n\r\n")
             sv.until("cut", lambda t: t["gone"] >= 1)
         sv.until("connections", lambda t: t["connections"] == 1)
+        # One whose handler has more patience outlives one that came after it.
+        with sv.connect(rcvbuf=4096) as s:
+            s.sendall(b"GET /pour?bytes=100000000&patience=60000 HTTP/1.1\r\nHost: a\r\n\r\n")
+            sv.until("poured", lambda t: t["connections"] == 2)
+            with sv.connect(rcvbuf=4096) as other:
+                other.sendall(b"GET /pour?bytes=100000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+                sv.until("cut", lambda t: t["gone"] == 2)
+            got = 0
+            while got < 5 << 20:  # more than sockets hold
+                got += len(s.recv(1 << 20))
+        sv.until("connections", lambda t: t["connections"] == 1)
 
 
 def test_limits_on_connections():

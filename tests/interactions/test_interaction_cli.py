@@ -29,6 +29,19 @@ def test_the_answer_alone(own, asked, model):
     assert record["output"] == '{"answer":"North"}' and len(record["attempts"]) == 2
 
 
+def test_what_is_said_is_shown_while_it_is_said(own, asked, model):
+    asked.deploy()
+    model.add(say("The ", 0.3, "Nörth", 0.3, ", 546.80\n"))
+    done = own("interaction-run", "next", "--input-question", "x", "--stream")
+    assert (done.stdout, done.stderr) == ("The Nörth, 546.80\n\n", "")
+    asked.deploy(schema=SCHEMA)
+    model.add(say("{", 0.2, "}"), say('{"answer":', 0.2, '"North"}'))
+    done = own("interaction-run", "next", "--input-question", "x", "--stream")
+    assert done.stdout == '{"answer":"North"}\n'
+    first, second = done.stderr.split("attempt 2\n")
+    assert first.startswith("attempt 1\n{}\n  fault      ") and second == done.stdout
+
+
 def test_a_failure_is_exit_1_with_its_sentence(own, asked, model):
     asked.deploy()
     model.add(fail(401, "who are you"))

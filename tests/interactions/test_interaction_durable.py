@@ -2,11 +2,14 @@
 """Runs of interactions go on when the server was killed or stopped: an answer that came is never asked for again. And many
 of them at once cost little."""
 import os
+import select
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 
+import mtserver
 import pytest
 
 from asked import SCHEMA, Interactions
@@ -40,6 +43,40 @@ def stop(server):
     server.server.send_signal(signal.SIGTERM)
     assert server.server.wait(30) == 0
     server.start_server()
+
+
+def read_until(file, wanted, seconds=30):
+    """What comes, up to there."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while not seen.endswith(wanted):
+        ready, _, _ = select.select([file], [], [], max(0, deadline - time.monotonic()))
+        piece = os.read(file.fileno(), 100) if ready else b""
+        assert piece, seen
+        seen += piece
+    return seen
+
+
+@pytest.mark.parametrize("leave", [kill, stop])
+def test_what_is_said_to_another_server_is_another_text(own, own_asked, own_model, leave):
+    own_asked.deploy()
+    own_model.add(say("The South,", HANG), say("The North, 546.80", HANG))
+    run = own_asked.start()
+    at = f"/v1/interaction-runs/{run['id']}/text"
+    before = own_asked.call("GET", f"{at}?wait=20", expect=200)
+    with subprocess.Popen([mtserver.program("mt"), "interaction-await", run["id"], "--stream"], stdout=subprocess.PIPE,
+                          env={**os.environ, **own.server.environment(), "MAITENTO_URL": f"unix:{own.server.socket}"}) as watching:
+        try:
+            shown = read_until(watching.stdout, b"The South,")
+            leave(own.server)
+            own_model.wait_for(2)
+            after = own_asked.call("GET", f"{at}?stream={before['stream']}&from={before['next']}&wait=20", expect=200)
+            assert (after["from"], after["attempt"]) == (0, 1) and after["stream"] != before["stream"], (before, after)
+            shown += read_until(watching.stdout, b"546.80")
+            assert shown == b"The South,\nThe North, 546.80"
+            own_asked.cancel(run)
+            assert watching.wait(30) == 1
+        finally:
+            watching.kill()
 
 
 @pytest.mark.parametrize("leave", [kill, stop])

@@ -1,5 +1,5 @@
 """A state folder on a small disk, in a mount namespace of the test's own: at the low-disk floor nobody
-starts and who fills the disk ends; when it is full the ends of runs are still written."""
+starts and who fills the disk ends; when it is full the ends of runs are still written, and answers of models wait for room."""
 import os
 import subprocess
 import sys
@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in ("../model", "../interactions", "."):
+    sys.path.insert(0, str((Path(__file__).parent / folder).resolve()))
 import mtserver
+from asked import SCHEMA, Interactions
 from conftest import Api, Ref
 from helpers import MIB, execute, stay, status
+from provider import HANG, Provider, say
 
 INSIDE = os.environ.get("MT_SMALL_DISK") == "1"
 DISK = 640  # MiB: no run starts below 32, one ends below 16
@@ -118,3 +121,55 @@ else:
             time.sleep(0.2)
         small.get(answer, until="ready")
         small.terminate(answer)
+
+    def test_what_a_model_answers_while_the_disk_is_full_is_written_when_there_is_room(small):
+        with Provider() as model:
+            small.call("PUT", "/v1/providers/deepseek", {"baseUrl": model.url, "key": "sk-small-disk-1"}, 200)
+            asked = Interactions(small, small.namespace())
+            asked.deploy(schema=SCHEMA, more='attempts = 2\nduration.max = "00:05:00"\n')
+            long = '{"answer": "' + "n" * (3 * MIB) + '"}'
+            model.add(say("{", 3, "}"), say(long), when="both")
+            model.add(say("{", HANG), when="stopped")
+            runs = {name: asked.start({"question": name}) for name in ("both", "stopped")}
+            model.wait_for(2)
+            fill(small, 0)
+            # What it says can be heard, what it said is not lost, and nobody starts.
+            text = {"stream": 0, "text": ""}
+            while not text["text"]:
+                text = asked.call("GET", f"/v1/interaction-runs/{runs['both']['id']}/text?stream={text['stream']}&wait=20", expect=200)
+                assert not text["ended"]
+            assert text["text"] == "{"
+            problem = asked.refused("POST", asked.runs_of(), {"inputs": {"question": "late"}})
+            assert problem["code"] == "diskFull" and "where the state folder is" in problem["detail"], problem
+            # The end of a run can be asked for, and written.
+            assert asked.cancel(runs["stopped"])["endReason"] == "cancelled"
+            log = small.server.dir / "maitentod.log"
+            deadline = time.monotonic() + 30
+            while "cannot write what a model answered" not in log.read_text():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            run = asked.get(runs["both"])
+            assert (run["status"], run["attemptCount"], len(model.seen)) == ("Running", 1, 2), run
+            (small.server.dir / "filler").unlink()
+            # It is tried again after 30 s at the latest; no answer is asked for twice.
+            run = asked.end(runs["both"], 90)
+            assert (run["status"], run["attemptCount"], len(model.seen)) == ("Finished", 2, 3), run["failureDetails"]
+            assert run["output"] == long and [a["outcome"] for a in asked.attempts(run)] == ["wrongAnswer", "answered"]
+            assert asked.run({"question": "again"})["endReason"] == "wrongAnswer"  # "ok" is no object
+
+    def test_an_answer_that_the_disk_has_no_room_for_is_kept(small):
+        with Provider() as model:
+            small.call("PUT", "/v1/providers/deepseek", {"baseUrl": model.url, "key": "sk-small-disk-1"}, 200)
+            asked = Interactions(small, small.namespace())
+            asked.deploy()
+            model.add(say("n" * (3 * MIB), 3, "."))
+            run = asked.start()
+            model.wait_for(1)
+            fill(small, MIB)  # room for small things
+            deadline = time.monotonic() + 30
+            while "cannot write what a model answered" not in (small.server.dir / "maitentod.log").read_text():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            (small.server.dir / "filler").unlink()
+            run = asked.end(run, 90)
+            assert (run["endReason"], len(run["output"]), len(model.seen)) == ("answered", 3 * MIB + 1, 1), run["failureDetails"]

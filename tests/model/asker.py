@@ -64,6 +64,13 @@ class Asker:
             assert self._changed.wait_for(found, seconds), f"no {what} of {tag}: {self.events.get(tag)}"
             return found()
 
+    def wait_until(self, tag, holds, seconds=30):
+        """Until that is true of the names of its events so far."""
+        with self._changed:
+            def names():
+                return [e["event"] for e in self.events.get(tag, [])]
+            assert self._changed.wait_for(lambda: holds(names()), seconds), f"it did not come to that: {names()[-5:]}"
+
     def answer(self, tag, seconds=30):
         answer = self.wait_event(tag, ("answer", "refused"), seconds)
         assert answer["event"] == "answer", answer

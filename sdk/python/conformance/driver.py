@@ -22,7 +22,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 from maitento import CapsuleCommandAbortedError, Maitento, MaitentoError
 
 OPERATIONS = json.loads(
-    (Path(__file__).resolve().parents[2] / "conformance" / "operations.json").read_text(encoding="utf-8"))
+    (Path(__file__).resolve().parents[2] / "conformance" / "operations.json").read_text(encoding="utf-8")
+)
 WORDS = {"async": "run_async", "from": "start"}  # where Python has another word
 
 
@@ -56,12 +57,14 @@ def at(value: Any, path: str) -> Any:
 
 # ---- what is expected ----
 
+
 def equal(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, list):
         return isinstance(value, (list, tuple)) and len(value) == len(wanted) and all(map(equal, value, wanted))
     if isinstance(wanted, dict):
         return all(equal(member(value, name), item) for name, item in wanted.items()) and (
-            not isinstance(value, Mapping) or len(value) == len(wanted))
+            not isinstance(value, Mapping) or len(value) == len(wanted)
+        )
     if isinstance(wanted, bool) or isinstance(value, bool):
         return value is wanted
     return bool(value == wanted)
@@ -88,11 +91,15 @@ def fits(value: Any, matcher: Any) -> bool:
 
 def differences(value: Any, wanted: Mapping[str, Any]) -> List[str]:
     found = [(path, at(value, path), matcher) for path, matcher in wanted.items()]
-    return [f"{path} is {item!r:.300}, wanted {json.dumps(matcher):.300}"
-            for path, item, matcher in found if not fits(item, matcher)]
+    return [
+        f"{path} is {item!r:.300}, wanted {json.dumps(matcher):.300}"
+        for path, item, matcher in found
+        if not fits(item, matcher)
+    ]
 
 
 # ---- values ----
+
 
 def filled(value: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
@@ -115,6 +122,7 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
 
 
 # ---- operations ----
+
 
 def write_project(folder: Path, files: Mapping[str, Any]) -> None:
     for path, content in files.items():
@@ -184,8 +192,10 @@ def call(client: Maitento, name: str, args: Dict[str, Any], folder: Path, output
     if name == "shells.type":
         args["data"] = args.pop("text").encode("utf-8")
     if output is not None:
+
         def heard(chunk: Any) -> None:
             output[chunk.stream] += chunk.text
+
         args["onOutput"] = heard
     target = getattr(client, snake(group)) if group else client
     result = positionally(getattr(target, snake(what)), name, args)
@@ -199,6 +209,7 @@ def call(client: Maitento, name: str, args: Dict[str, Any], folder: Path, output
 
 
 # ---- steps ----
+
 
 class Scenario:
     def __init__(self, clients: Dict[str, Maitento], names: Dict[str, Any]):
@@ -257,7 +268,11 @@ class Scenario:
         output = {"standard": "", "error": ""} if "output" in step else None
         try:
             args = filled(step.get("with", {}), self.names)
-            return call(self.clients[step.get("on", "")], step["call"], args, folder, output), None, time.monotonic() - began
+            return (
+                call(self.clients[step.get("on", "")], step["call"], args, folder, output),
+                None,
+                time.monotonic() - began,
+            )
         except Exception as error:
             return None, error, time.monotonic() - began
         finally:
@@ -294,9 +309,12 @@ class Tap:
 
 def run_file(tap: Tap, path: str) -> None:
     theme = json.loads(Path(path).read_text(encoding="utf-8"))
-    names = {"unique": "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(8)),
-             "url": os.environ.get("MAITENTO_URL"), "provider": os.environ.get("MT_PROVIDER"),
-             "stranger": os.environ.get("MT_STRANGER")}
+    names = {
+        "unique": "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(8)),
+        "url": os.environ.get("MAITENTO_URL"),
+        "provider": os.environ.get("MT_PROVIDER"),
+        "stranger": os.environ.get("MT_STRANGER"),
+    }
     lacking = {name for name in ("provider", "stranger") if not names[name]}
     needs = set(theme.get("needs", ()))
     namespace = filled(theme["namespace"], names) if "namespace" in theme else None

@@ -2,10 +2,9 @@
 """What can go wrong."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
-if TYPE_CHECKING:
-    from ._records import CapsuleRun, Command
+from ._records import CapsuleRun, Command, Diagnostic, Problem
 
 
 class MaitentoError(Exception):
@@ -18,7 +17,7 @@ class MaitentoError(Exception):
     field: the member or parameter at fault. help: what one may do.
     retry_after: seconds, where the server named a time.
     diagnostics: the faults that a deploy found: file, line, column, message of each.
-    problem: the whole answer.
+    problem: the whole answer; it has nothing in it where none came.
     """
 
     def __init__(
@@ -30,12 +29,12 @@ class MaitentoError(Exception):
         retry_after: Optional[float] = None,
     ) -> None:
         super().__init__(message)
-        self.problem: Dict[str, Any] = dict(problem or {})
+        self.problem = Problem(problem or {})
         self.code = code
         self.status = status
-        self.field: Optional[str] = self.problem.get("field")
-        self.help: Optional[str] = self.problem.get("help")
-        self.diagnostics: List[Dict[str, Any]] = self.problem.get("diagnostics") or []
+        self.field: Optional[str] = self.problem.field
+        self.help: Optional[str] = self.problem.help
+        self.diagnostics: List[Diagnostic] = self.problem.diagnostics
         self.retry_after = retry_after
 
 

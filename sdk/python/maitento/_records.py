@@ -152,6 +152,44 @@ def _maker(kind: Type[Record], several: bool) -> Callable[[Any], Any]:
     return many if several else one
 
 
+# ---- of all answers ----
+
+
+class Page(Record, schema="Page"):
+    """A part of a list, and where the next one begins."""
+
+    items: List[Any]
+    next: Optional[str]
+
+
+class Diagnostic(Record, schema="Diagnostic"):
+    """A fault or a warning about a place in a file."""
+
+    file: Optional[str]
+    line: int
+    column: int
+    message: str
+    hint: Maybe[str]
+    source_line: Maybe[str]
+
+
+class Problem(Record, schema="Problem"):
+    """A failure, as the server tells it (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    field: Maybe[str]
+    help: str
+
+    @property
+    def diagnostics(self) -> List[Diagnostic]:
+        """The faults that a deploy found."""
+        return [Diagnostic(found) for found in self.raw.get("diagnostics") or []]
+
+
 # ---- the server ----
 
 
@@ -352,17 +390,6 @@ class ProviderTest(Record):
 
 
 # ---- resources ----
-
-
-class Diagnostic(Record, schema="Diagnostic"):
-    """A fault or a warning about a place in a file."""
-
-    file: Optional[str]
-    line: int
-    column: int
-    message: str
-    hint: Maybe[str]
-    source_line: Maybe[str]
 
 
 class Deployed(Record, schema="Deployed"):

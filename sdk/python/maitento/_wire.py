@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import ssl
@@ -11,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 from ._errors import MaitentoError
-from ._records import Duration, VfsItem, camel, duration
+from ._records import Duration, Problem, VfsItem, camel, duration
 
 VERSION = "26.10.0"
 CONNECT = 10.0  # seconds until a connection is given up
@@ -188,11 +189,17 @@ def problem_of(url: str, status: int, headers: Mapping[str, str], raw: bytes) ->
     usual = _CODES.get(status, "internal" if status >= 500 else "badRequest")
     code: str = problem.get("code") or usual
     message: str = problem.get("detail") or f"the server at {url} answered with status {status}"
-    faults: List[Dict[str, Any]] = problem.get("diagnostics") or []
-    for found in faults:
-        message += f"\n  {found.get('file')}:{found.get('line')}:{found.get('column')}: {found.get('message')}"
+    for found in Problem(problem).diagnostics:
+        message += f"\n  {found.file}:{found.line}:{found.column}: {found.message}"
     after = headers.get("retry-after", "")
     return MaitentoError(message, code, status, problem, int(after) if after.isdigit() else None)
+
+
+def words_of(error: BaseException) -> str:
+    """What a failed connection is told as: the system's own words, however it came to us."""
+    if isinstance(error, OSError) and error.errno and error.errno > 0 and not isinstance(error, ssl.SSLError):
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def not_maitento(url: str, why: str) -> MaitentoError:

@@ -71,10 +71,25 @@ class Exchange:
         self.send(b"%x\r\n%b\r\n" % (len(text.encode()), text.encode()))
 
     def change(self, number, kind="command", change="ended", id="c1", **more):
-        data = {"number": number, "date": "2026-11-30T04:51:17.123456Z", "kind": kind, "change": change, "id": id,
-                "namespace": "work", "runId": "r1", "name": None, "status": "Finished", "endReason": "exited",
-                "exitCode": 0, **more}
+        data = {
+            "number": number,
+            "date": "2026-11-30T04:51:17.123456Z",
+            "kind": kind,
+            "change": change,
+            "id": id,
+            "namespace": "work",
+            "runId": "r1",
+            "name": None,
+            "status": "Finished",
+            "endReason": "exited",
+            "exitCode": 0,
+            **more,
+        }
         self.event("change", data, number)
+
+    def beat(self):
+        """A sign of life."""
+        self.send(b"4\r\n: \n\n\r\n")
 
     def finish(self):
         self.send("0\r\n\r\n")

@@ -27,7 +27,12 @@ def test_nothing_is_set():
 def test_the_file(stored):
     stored(FILE)
     assert _settings.read(None, None, None) == (
-        "http://stored", "~/.maitento/settings.json", "mt_stored", "filed", "~/.maitento/settings.json")
+        "http://stored",
+        "~/.maitento/settings.json",
+        "mt_stored",
+        "filed",
+        "~/.maitento/settings.json",
+    )
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(stored, monkeypatch):
@@ -40,7 +45,12 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(stored, monk
     monkeypatch.setenv("MAITENTO_API_KEY", "mt_named")
     assert _settings.read(None, None, None).api_key == "mt_named"
     assert _settings.read("http://given", "mt_given", "own") == (
-        "http://given", "the client's own", "mt_given", "own", "the client's own")
+        "http://given",
+        "the client's own",
+        "mt_given",
+        "own",
+        "the client's own",
+    )
 
 
 def test_a_key_of_the_file_goes_with_its_own_address_named_otherwise(stored, monkeypatch):

@@ -4,7 +4,10 @@ import pytest
 from maitento._http1 import Broken
 from maitento._sse import FRAME_MAX, Frame, Parser
 
-STREAM = "id: 41\nevent: hello\ndata: {\"after\":41}\n\n: beat\n\ndata: é€😀\ndata:two\n\nid: x\r\nevent:end\r\ndata: \r\n\r\nid: 7\r\r"
+STREAM = (
+    'id: 41\nevent: hello\ndata: {"after":41}\n\n: beat\n\ndata: é€😀\ndata:two\n\n'
+    "id: x\r\nevent:end\r\ndata: \r\n\r\nid: 7\r\r"
+)
 FRAMES = [Frame("hello", '{"after":41}', "41"), Frame("message", "é€😀\ntwo", None), Frame("end", "", "x")]
 
 

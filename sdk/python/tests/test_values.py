@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is sent and what is made of answers: paths, durations, bodies, records, pauses."""
 import datetime
+import json
 import time
 
 import pytest
@@ -63,7 +64,13 @@ def test_paths_in_bodies_are_escaped_only_where_they_must_be():
 
 def test_commands_are_sent_as_they_are_given():
     body = _wire.command_body("x", ["a b", "", "$HOME"], None, datetime.timedelta(minutes=1), True, None, {}, "")
-    assert body == {"command": "x", "arguments": ["a b", "", "$HOME"], "maxDuration": "00:01:00", "async": True, "stdin": ""}
+    assert body == {
+        "command": "x",
+        "arguments": ["a b", "", "$HOME"],
+        "maxDuration": "00:01:00",
+        "async": True,
+        "stdin": "",
+    }
     for wrong in ("-l", b"-l"):
         with pytest.raises(TypeError):
             _wire.command_body("ls", wrong, None, None, False, None, None, None)
@@ -99,8 +106,14 @@ def test_keys_are_not_in_what_is_shown():
 
 
 @pytest.mark.parametrize(
-    "wire, name", [("exitCode", "exit_code"), ("pricePerMillionTokensIn", "price_per_million_tokens_in"),
-                   ("async", "run_async"), ("from", "from_"), ("id", "id")]
+    "wire, name",
+    [
+        ("exitCode", "exit_code"),
+        ("pricePerMillionTokensIn", "price_per_million_tokens_in"),
+        ("async", "run_async"),
+        ("from", "from_"),
+        ("id", "id"),
+    ],
 )
 def test_names_go_there_and_back(wire, name):
     assert snake(wire) == name and _records.camel(name) == wire
@@ -132,9 +145,16 @@ def test_patience_grows_ends_and_begins_anew(monkeypatch):
 
 
 def test_errors_say_what_the_server_said():
-    raw = b'{"code":"deployFailed","detail":"1 fault","field":"files[0]","help":"mend it","diagnostics":[{"file":"a","line":3,"column":7,"message":"no"}]}'
+    problem = {"code": "deployFailed", "detail": "1 fault", "field": "files[0]", "help": "mend it"}
+    raw = json.dumps({**problem, "diagnostics": [{"file": "a", "line": 3, "column": 7, "message": "no"}]}).encode()
     error = _wire.problem_of("http://x", 422, {"retry-after": "3"}, raw)
-    assert (error.code, error.status, error.field, error.help, error.retry_after) == ("deployFailed", 422, "files[0]", "mend it", 3)
+    assert (error.code, error.status, error.field, error.help, error.retry_after) == (
+        "deployFailed",
+        422,
+        "files[0]",
+        "mend it",
+        3,
+    )
     assert str(error) == "1 fault\n  a:3:7: no" and error.problem["code"] == "deployFailed"
     for raw in (b"<html>", b"[]", b"\xff"):
         error = _wire.problem_of("http://x", 502, {}, raw)

@@ -23,18 +23,27 @@ export class Keys {
     this.#context = context;
   }
 
-  /** Your keys, without their secret part; those of another `user` for administrators. */
+  /**
+   * Your keys, without their secret part; those of another `user` for administrators.
+   * @operationId listKeys
+   */
   async list(options: ListOptions & { user?: string | undefined } = {}): Promise<Key[]> {
     return await this.#context.http.list(pathOf(["keys"], { user: options.user }), options.limit, options.signal);
   }
 
-  /** Makes a key; `key` of the answer is shown this once. For another `user`: by administrators. Not from inside a capsule. */
+  /**
+   * Makes a key; `key` of the answer is shown this once. For another `user`: by administrators. Not from inside a capsule.
+   * @operationId createKey
+   */
   async create(key: { name: string; user?: string | undefined } & Expiry, options: CallOptions = {}): Promise<NewKey> {
     const json = given({ name: key.name, expires: expiry(key), user: key.user });
     return await this.#context.http.call({ method: "POST", path: pathOf(["keys"]), json, signal: options.signal });
   }
 
-  /** Revokes a key. */
+  /**
+   * Revokes a key.
+   * @operationId deleteKey
+   */
   async delete(id: string, options: CallOptions = {}): Promise<void> {
     await this.#context.http.call({ method: "DELETE", path: pathOf(["keys", id]), signal: options.signal });
   }
@@ -49,11 +58,18 @@ export class Users {
     this.#context = context;
   }
 
+  /**
+   * All users.
+   * @operationId listUsers
+   */
   async list(options: ListOptions = {}): Promise<User[]> {
     return await this.#context.http.list(pathOf(["users"]), options.limit, options.signal);
   }
 
-  /** Makes a user with a first key, which is shown this once. Not from inside a capsule. */
+  /**
+   * Makes a user with a first key, which is shown this once. Not from inside a capsule.
+   * @operationId createUser
+   */
   async create(
     user: { name: string; role?: "user" | "admin" | undefined } & Expiry,
     options: CallOptions = {},
@@ -62,7 +78,10 @@ export class Users {
     return await this.#context.http.call({ method: "POST", path: pathOf(["users"]), json, signal: options.signal });
   }
 
-  /** Removes a user; one who owns namespaces still is a `conflict`. */
+  /**
+   * Removes a user; one who owns namespaces still is a `conflict`.
+   * @operationId deleteUser
+   */
   async delete(name: string, options: CallOptions = {}): Promise<void> {
     await this.#context.http.call({ method: "DELETE", path: pathOf(["users", name]), signal: options.signal });
   }

@@ -21,15 +21,18 @@ import { startAndWait, type StartOnce } from "./starting.js";
 import { now, sleep } from "./time.js";
 import type { Subject, WaitOptions } from "./waiting.js";
 
-export interface AppStartOptions extends StartOnce, NamespaceOptions {
+/** How an app is started. */
+export interface AppStart {
   /**
    * By names of `main`'s parameters, without regard to case. A text is converted to the parameter's type; numbers, booleans, objects and
    * lists are taken as they are where the parameter is of their type.
    */
-  inputs?: Readonly<Record<string, JsonValue>> | undefined;
+  inputs?: Readonly<Record<string, JsonValue>> | null | undefined;
   /** Of the app; absent for the newest. */
-  version?: number | undefined;
+  version?: number | null | undefined;
 }
+
+export interface AppStartOptions extends AppStart, StartOnce, NamespaceOptions {}
 
 export interface AppRunOptions extends AppStartOptions {
   /** Called with each line that it prints, as it comes. What it throws ends the wait; the app goes on. */
@@ -48,7 +51,10 @@ export class Apps extends Resources<App> {
     super(context, "apps");
   }
 
-  /** Starts an app and returns at once. */
+  /**
+   * Starts an app and returns at once.
+   * @operationId startAppRun
+   */
   async start(name: string, options: AppStartOptions = {}): Promise<AppRun> {
     const { inputs, version, idempotencyKey } = options;
     const json = given({ inputs, version });
@@ -111,13 +117,19 @@ export class AppRuns {
     this.#context = context;
   }
 
-  /** One run; with `console` also what it printed, as far as that is kept. */
+  /**
+   * One run; with `console` also what it printed, as far as that is kept.
+   * @operationId getAppRun
+   */
   async get(run: IdOf, options: CallOptions & { console?: boolean | undefined } = {}): Promise<AppRun> {
     const path = pathOf(["app-runs", idOf(run)], { console: options.console === true ? true : undefined });
     return await this.#context.http.call({ method: "GET", path, signal: options.signal });
   }
 
-  /** Runs that you may see, the newest first, without inputs and outputs; 100 at most unless `limit` says otherwise. */
+  /**
+   * Runs that you may see, the newest first, without inputs and outputs; 100 at most unless `limit` says otherwise.
+   * @operationId listAppRuns
+   */
   async list(options: AppRunListOptions = {}): Promise<AppRunItem[]> {
     const { namespace, app, status, idEnding, mine, parent, limit = LIST_LIMIT, signal } = options;
     const query = { namespace, app, status, idEnding, mine, parent: parent === undefined ? undefined : idOf(parent) };
@@ -129,7 +141,10 @@ export class AppRuns {
     return await this.#context.waiting.until(appSubject(idOf(run)), options);
   }
 
-  /** What it printed: the lines beyond `after`, 10,000 at most; with `follow` when it has ended. */
+  /**
+   * What it printed: the lines beyond `after`, 10,000 at most; with `follow` when it has ended.
+   * @operationId getAppConsole
+   */
   async console(run: IdOf, options: LinesOptions = {}): Promise<ConsoleLine[]> {
     return await all(this.#lines<ConsoleLine>(idOf(run), "console", options));
   }
@@ -139,7 +154,10 @@ export class AppRuns {
     return this.#lines<ConsoleLine>(idOf(run), "console", { ...options, follow: true });
   }
 
-  /** What it wrote to its log: the lines beyond `after`; with `follow` when it has ended. */
+  /**
+   * What it wrote to its log: the lines beyond `after`; with `follow` when it has ended.
+   * @operationId getAppLog
+   */
   async log(run: IdOf, options: LinesOptions = {}): Promise<LogLine[]> {
     return await all(this.#lines<LogLine>(idOf(run), "log", options));
   }
@@ -174,13 +192,19 @@ export class AppRuns {
     }
   }
 
-  /** Ends a run, whatever its state, and what it started that still lives. Repeats change nothing. */
+  /**
+   * Ends a run, whatever its state, and what it started that still lives. Repeats change nothing.
+   * @operationId cancelAppRun
+   */
   async cancel(run: IdOf, options: CallOptions = {}): Promise<AppRun> {
     const path = pathOf(["app-runs", idOf(run), "cancel"]);
     return await this.#context.http.call({ method: "POST", path, harmless: true, signal: options.signal });
   }
 
-  /** Starts the app once more, the same version with the same inputs: a new run, whose `rerunOf` says of which. */
+  /**
+   * Starts the app once more, the same version with the same inputs: a new run, whose `rerunOf` says of which.
+   * @operationId rerunApp
+   */
   async rerun(run: IdOf, options: CallOptions & StartOnce = {}): Promise<AppRun> {
     const path = pathOf(["app-runs", idOf(run), "rerun"]);
     const key = options.idempotencyKey ?? newKey();

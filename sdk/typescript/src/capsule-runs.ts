@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of capsules, and the commands in them.
 import type { Context, ListOptions } from "./context.js";
-import { duration, type Duration } from "./duration.js";
+import { duration, maybeDuration, type Duration } from "./duration.js";
 import { CapsuleCommandAbortedError, MaitentoError, orNull } from "./errors.js";
 import { RunFiles } from "./files.js";
 import { newKey, type CallOptions } from "./http.js";
@@ -24,18 +24,18 @@ export interface CommandRequest {
   /** Shell text; `arguments` are appended to it. */
   command: string;
   /** Each is one word, and reaches the program byte for byte. */
-  arguments?: readonly string[] | undefined;
+  arguments?: readonly string[] | null | undefined;
   /** `maitento` where it is absent; `root`, or a user of the capsule. */
-  runAsUser?: string | undefined;
+  runAsUser?: string | null | undefined;
   /** Counted from its own start, not while it waits for its turn; none of its own where it is absent. */
-  maxDuration?: Duration | undefined;
+  maxDuration?: Duration | null | undefined;
   /** The next command does not wait for this one. */
-  async?: boolean | undefined;
+  async?: boolean | null | undefined;
   /** Absolute; the user's home where it is absent. */
-  workingDirectory?: string | undefined;
-  environment?: Readonly<Record<string, string>> | undefined;
+  workingDirectory?: string | null | undefined;
+  environment?: Readonly<Record<string, string>> | null | undefined;
   /** What it reads, up to 8 MiB; its input is at its end at once where this is absent. */
-  stdin?: string | undefined;
+  stdin?: string | null | undefined;
 }
 
 export interface ExecOptions extends CommandRequest, StartOnce, CallOptions {}
@@ -65,21 +65,12 @@ const LIST_LIMIT = 100;
 const LAST_MS = 10_000;
 
 function requestOf(request: CommandRequest): object {
-  const { command, runAsUser, maxDuration, async, workingDirectory, environment, stdin } = request;
+  const { command, runAsUser, async, workingDirectory, environment, stdin } = request;
   const words: unknown = request.arguments;
-  if (words !== undefined && !Array.isArray(words))
+  if (words !== undefined && words !== null && !Array.isArray(words))
     throw new TypeError('`arguments` is a list, one word each: ["-l", "/tmp"], not a text');
-  const limit = maxDuration === undefined ? undefined : duration(maxDuration);
-  return given({
-    command,
-    arguments: words,
-    runAsUser,
-    maxDuration: limit,
-    async,
-    workingDirectory,
-    environment,
-    stdin,
-  });
+  const maxDuration = maybeDuration(request.maxDuration);
+  return given({ command, arguments: words, runAsUser, maxDuration, async, workingDirectory, environment, stdin });
 }
 
 /** @internal */
@@ -105,7 +96,10 @@ export class CapsuleRuns {
 
   // ---- runs ----
 
-  /** One run, with its `limits`. */
+  /**
+   * One run, with its `limits`.
+   * @operationId getRun
+   */
   async get(run: IdOf, options: CallOptions = {}): Promise<CapsuleRun> {
     return await this.#get(pathOf(["capsule-runs", idOf(run)]), options);
   }
@@ -114,7 +108,10 @@ export class CapsuleRuns {
     return await this.#context.http.call({ method: "GET", path, signal: options.signal });
   }
 
-  /** Runs that you may see, the newest first; 100 at most unless `limit` says otherwise. */
+  /**
+   * Runs that you may see, the newest first; 100 at most unless `limit` says otherwise.
+   * @operationId listRuns
+   */
   async list(options: RunListOptions = {}): Promise<CapsuleRun[]> {
     const { namespace, capsule, status, idEnding, mine, limit = LIST_LIMIT, signal } = options;
     const path = pathOf(["capsule-runs"], { namespace, capsule, status, idEnding, mine });
@@ -145,12 +142,18 @@ export class CapsuleRuns {
     return await this.#context.waiting.until(runSubject(idOf(run), ready, "ready"), options);
   }
 
-  /** Stops a run, whatever it does; once it has ended this changes nothing. Its end comes a moment later: `wait` has it. */
+  /**
+   * Stops a run, whatever it does; once it has ended this changes nothing. Its end comes a moment later: `wait` has it.
+   * @operationId terminateRun
+   */
   async terminate(run: IdOf, options: CallOptions = {}): Promise<CapsuleRun> {
     return await this.#post(["capsule-runs", idOf(run), "terminate"], undefined, options);
   }
 
-  /** Gives a run another longest life, counted from its start as ever. */
+  /**
+   * Gives a run another longest life, counted from its start as ever.
+   * @operationId extendRun
+   */
   async extend(run: IdOf, maxDuration: Duration, options: CallOptions = {}): Promise<CapsuleRun> {
     return await this.#post(["capsule-runs", idOf(run), "extend"], { maxDuration: duration(maxDuration) }, options);
   }
@@ -172,7 +175,10 @@ export class CapsuleRuns {
 
   // ---- commands ----
 
-  /** Sends a command and returns at once: `getCommand` and `waitCommand` tell how it went. */
+  /**
+   * Sends a command and returns at once: `getCommand` and `waitCommand` tell how it went.
+   * @operationId sendCommand
+   */
   async exec(run: IdOf, request: ExecOptions): Promise<Command> {
     const path = pathOf(["capsule-runs", idOf(run), "commands"]);
     const key = request.idempotencyKey ?? newKey();
@@ -245,12 +251,18 @@ export class CapsuleRuns {
     }
   }
 
-  /** A command as it is now, with what it printed when it has ended. */
+  /**
+   * A command as it is now, with what it printed when it has ended.
+   * @operationId getCommand
+   */
   async getCommand(run: IdOf, command: IdOf, options: CallOptions = {}): Promise<Command> {
     return await this.#get(pathOf(["capsule-runs", idOf(run), "commands", idOf(command)]), options);
   }
 
-  /** A command by its whole id alone; null where there is none that you may see. */
+  /**
+   * A command by its whole id alone; null where there is none that you may see.
+   * @operationId getCommandById
+   */
   async findCommand(command: IdOf, options: CallOptions = {}): Promise<Command | null> {
     return await orNull(this.#get<Command>(pathOf(["commands", idOf(command)]), options));
   }
@@ -261,7 +273,10 @@ export class CapsuleRuns {
     return await this.#unlessAborted(found, options.signal);
   }
 
-  /** The commands of a run, the oldest first, without what they printed: `getCommand` has that. */
+  /**
+   * The commands of a run, the oldest first, without what they printed: `getCommand` has that.
+   * @operationId listCommands
+   */
   async listCommands(run: IdOf, options: CommandListOptions = {}): Promise<CommandItem[]> {
     const { status, idEnding, limit, signal } = options;
     return await this.#context.http.list(
@@ -271,7 +286,10 @@ export class CapsuleRuns {
     );
   }
 
-  /** Ends a command, or takes it from the queue. Repeats change nothing. */
+  /**
+   * Ends a command, or takes it from the queue. Repeats change nothing.
+   * @operationId cancelCommand
+   */
   async cancelCommand(run: IdOf, command: IdOf, options: CallOptions = {}): Promise<Command> {
     return await this.#post(["capsule-runs", idOf(run), "commands", idOf(command), "cancel"], undefined, options);
   }
@@ -279,6 +297,7 @@ export class CapsuleRuns {
   /**
    * What a command printed, byte for byte, from byte `from` on; with `follow` as it prints, until it has ended. After a break it goes on
    * where it was. Of endless output the oldest bytes are gone: then the first `offset` is higher.
+   * @operationId getCommandOutput
    */
   output(run: IdOf, command: IdOf, options: OutputOptions = {}): AsyncGenerator<OutputChunk, void, undefined> {
     return output(this.#context, idOf(run), idOf(command), options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Context, NamespaceOptions } from "./context.js";
-import { duration, type Duration } from "./duration.js";
+import { maybeDuration, type Duration } from "./duration.js";
 import { MaitentoError } from "./errors.js";
 import { newKey } from "./http.js";
 import { given, pathOf } from "./paths.js";
@@ -13,24 +13,24 @@ import { runSubject } from "./capsule-runs.js";
 /** A command that runs as a capsule starts. */
 export interface StartupEntry {
   command: string;
-  arguments?: readonly string[] | undefined;
-  runAsUser?: string | undefined;
-  maxDuration?: Duration | undefined;
+  arguments?: readonly string[] | null | undefined;
+  runAsUser?: string | null | undefined;
+  maxDuration?: Duration | null | undefined;
   /** Whether the next one waits for it; true where it is absent. */
-  wait?: boolean | undefined;
+  wait?: boolean | null | undefined;
 }
 
 /** How a capsule is started. Lists are added to the capsule's own. */
 export interface CapsuleStart {
   /** Of the capsule; absent for the newest. */
-  version?: number | undefined;
+  version?: number | null | undefined;
   /** Wins over the capsule's own. */
-  environment?: Readonly<Record<string, string>> | undefined;
-  maxDuration?: Duration | undefined;
-  startup?: readonly StartupEntry[] | undefined;
-  vfs?: readonly { readonly vfs: string; readonly mountName: string }[] | undefined;
-  secrets?: readonly { readonly secret: string; readonly mountName: string }[] | undefined;
-  labels?: Readonly<Record<string, string>> | undefined;
+  environment?: Readonly<Record<string, string>> | null | undefined;
+  maxDuration?: Duration | null | undefined;
+  startup?: readonly StartupEntry[] | null | undefined;
+  vfs?: readonly { readonly vfs: string; readonly mountName: string }[] | null | undefined;
+  secrets?: readonly { readonly secret: string; readonly mountName: string }[] | null | undefined;
+  labels?: Readonly<Record<string, string>> | null | undefined;
 }
 
 export interface CapsuleStartOptions extends CapsuleStart, StartOnce, NamespaceOptions {
@@ -39,19 +39,9 @@ export interface CapsuleStartOptions extends CapsuleStart, StartOnce, NamespaceO
 }
 
 function body(start: CapsuleStart): object {
-  const { version, environment, maxDuration, startup, vfs, secrets, labels } = start;
-  const entries = startup?.map((entry) =>
-    given({ ...entry, maxDuration: entry.maxDuration === undefined ? undefined : duration(entry.maxDuration) }),
-  );
-  return given({
-    version,
-    environment,
-    maxDuration: maxDuration === undefined ? undefined : duration(maxDuration),
-    startup: entries,
-    vfs,
-    secrets,
-    labels,
-  });
+  const { version, environment, vfs, secrets, labels } = start;
+  const startup = start.startup?.map((entry) => given({ ...entry, maxDuration: maybeDuration(entry.maxDuration) }));
+  return given({ version, environment, maxDuration: maybeDuration(start.maxDuration), startup, vfs, secrets, labels });
 }
 
 const FULL_S = 2;
@@ -63,7 +53,10 @@ export class Capsules extends Resources<Capsule> {
     super(context, "capsules");
   }
 
-  /** Starts a run and returns at once; commands may be sent to it from then on. */
+  /**
+   * Starts a run and returns at once; commands may be sent to it from then on.
+   * @operationId startRun
+   */
   async start(name: string, options: CapsuleStartOptions = {}): Promise<CapsuleRun> {
     const json = body(options);
     return await this.#whenThereIsRoom(options, () =>

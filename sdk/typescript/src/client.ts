@@ -39,24 +39,61 @@ export class Maitento implements AsyncDisposable {
   readonly #http: Http;
   readonly #context: Context;
 
+  /** The server itself. */
   readonly server: Server;
+  /** Images that capsules may run on. */
   readonly images: Images;
+  /** Namespaces, in which all else is. */
   readonly namespaces: Namespaces;
+  /** API keys. */
   readonly keys: Keys;
+  /** Users, for administrators. */
   readonly users: Users;
+  /** File systems, and their files. */
   readonly vfs: FileSystems;
+  /** Values that capsules mount. */
   readonly secrets: Secrets;
+  /** Who answers for models. */
   readonly providers: Providers;
+  /**
+   * Recipes for machines, and starting them.
+   * @operationIds get=getCapsule list=listCapsules
+   */
   readonly capsules: Capsules;
+  /** Runs of capsules, and the commands in them. */
   readonly capsuleRuns: CapsuleRuns;
+  /** Shells on terminals in runs. */
   readonly shells: Shells;
+  /**
+   * Agents of a namespace.
+   * @operationIds get=getAgent list=listAgents
+   */
   readonly agents: Resources;
+  /**
+   * Apps of a namespace, and starting them.
+   * @operationIds get=getApp list=listApps
+   */
   readonly apps: Apps;
+  /** Runs of apps. */
   readonly appRuns: AppRuns;
+  /**
+   * Interactions of a namespace, and starting them.
+   * @operationIds get=getInteraction list=listInteractions
+   */
   readonly interactions: Interactions;
+  /** Runs of interactions. */
   readonly interactionRuns: InteractionRuns;
+  /**
+   * JSON schemas of a namespace.
+   * @operationIds get=getJson list=listJson
+   */
   readonly jsonSchemas: Resources;
+  /**
+   * Prompts of a namespace.
+   * @operationIds get=getPrompt list=listPrompts
+   */
   readonly prompts: Resources;
+  /** What happens on the server, as it happens. */
   readonly events: Events;
 
   constructor(options: MaitentoOptions = {}) {
@@ -95,7 +132,10 @@ export class Maitento implements AsyncDisposable {
     return this.#http.settings.namespace ?? null;
   }
 
-  /** Who is asking. */
+  /**
+   * Who is asking.
+   * @operationId getWhoami
+   */
   async whoami(options: CallOptions = {}): Promise<Whoami> {
     return await this.#http.call({ method: "GET", path: pathOf(["whoami"]), signal: options.signal });
   }
@@ -103,6 +143,7 @@ export class Maitento implements AsyncDisposable {
   /**
    * Deploys the project in a folder: all of it, or nothing. Where files have faults the error (`deployFailed`) lists all of them, with
    * their places, in `diagnostics`.
+   * @operationId deploy
    */
   async deploy(folder: string, options: DeployOptions = {}): Promise<DeployResult> {
     const { dryRun = false, prune = false, onSkipped, signal } = options;

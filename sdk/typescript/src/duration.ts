@@ -28,3 +28,8 @@ export function duration(value: Duration): string {
   const d = Math.floor(total / 86400);
   return `${d > 0 ? `${String(d)}.` : ""}${two(Math.floor(total / 3600) % 24)}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
+
+/** The same where one may be absent. */
+export function maybeDuration(value: Duration | null | undefined): string | null | undefined {
+  return value === undefined || value === null ? value : duration(value);
+}

@@ -5,7 +5,7 @@ import { MaitentoError } from "./errors.js";
 import type { CallOptions, Http } from "./http.js";
 import { objectOf } from "./json.js";
 import { idOf, pathOf, type IdOf } from "./paths.js";
-import type { EventKind, MaitentoEvent } from "./records.js";
+import type { EventEnd, EventHello, EventKind, MaitentoEvent } from "./records.js";
 import { FrameParser, type Frame } from "./sse.js";
 import { backoff, pause } from "./time.js";
 import type { Listener, Waiting } from "./waiting.js";
@@ -44,6 +44,7 @@ export class Events {
   /**
    * Opens a stream, and resolves when it hears: whatever happens from then on comes. While it is open, `execAndWait` and its kin in
    * this client hear of ends by it, as they happen. Close it when done: `await using events = await mt.events.open()`, or `close()`.
+   * @operationId streamEvents
    */
   async open(options: EventOptions = {}): Promise<EventStream> {
     const stream: EventStream = await EventStream.open(this.#http, this.#waiting, options, () =>
@@ -101,6 +102,10 @@ function address(options: EventOptions, after: number | undefined, follow: boole
     output: options.output === true ? true : undefined,
     follow: follow ? undefined : false,
   });
+}
+
+function dataOf<T>(frame: Frame): Partial<T> {
+  return (objectOf(frame.data) ?? {}) as Partial<T>;
 }
 
 const TYPES: ReadonlySet<string> = new Set(["change", "output", "console", "text"]);
@@ -248,8 +253,7 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
     try {
       const hello = await connection.next();
       if (hello?.event !== "hello") throw new Error("no hello");
-      const after = objectOf(hello.data)?.["after"];
-      if (typeof after === "number") this.#after = after;
+      this.#after = dataOf<EventHello>(hello).after ?? this.#after;
     } catch (error) {
       answer.destroy();
       throw this.#http.broken(
@@ -307,10 +311,7 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
     try {
       for (let frame = await connection.next(); frame && !this.#done; frame = await connection.next()) {
         if (frame.event === "end") {
-          const data = objectOf(frame.data);
-          const after = data?.["after"];
-          if (typeof after === "number") this.#after = after;
-          if (data?.["code"] === "runEnded") this.#end(undefined);
+          this.#told(dataOf<EventEnd>(frame));
           return;
         }
         this.#hear(frame);
@@ -320,6 +321,14 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
     } finally {
       connection.close();
     }
+  }
+
+  /** Why the server ends the stream; for most reasons it is to come back. */
+  #told(end: Partial<EventEnd>): void {
+    this.#after = end.after ?? this.#after;
+    if (end.code === "runEnded") this.#end(undefined);
+    else if (end.code === "accessLost")
+      this.#end(new MaitentoError("forbidden", end.sentence ?? "the right to these events is gone"));
   }
 
   #hear(frame: Frame): void {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of a file system and of a run: text, bytes, streams of any size in constant memory.
 import type { IncomingMessage } from "node:http";
+import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { Writable } from "node:stream";
 import type { ReadableStream, WritableStream } from "node:stream/web";
 import { MaitentoError } from "./errors.js";
@@ -89,7 +92,10 @@ export abstract class Files {
     return `${address}${address.includes("?") ? "&" : "?"}path=${pathQuery(path)}`;
   }
 
-  /** The content, whole, in memory. */
+  /**
+   * The content, whole, in memory.
+   * @operationId getFile getFileById getRunFile
+   */
   async read(path: PathOf, options: TransferOptions = {}): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     for await (const piece of this.readStream(path, options)) pieces.push(piece);
@@ -149,14 +155,15 @@ export abstract class Files {
   }
 
   /**
-   * The content into a stream, one of Node's or a web stream, which is ended: the number of bytes. In constant memory: it is read as fast
-   * as the stream takes it.
+   * The content into a local file, by its path, or into a stream, one of Node's or a web stream, which is ended: the number of bytes. In
+   * constant memory: it is read as fast as it is taken. A local file is replaced when all is there, and not touched when it fails.
    */
   async download(
     path: PathOf,
-    to: Writable | WritableStream<Uint8Array>,
+    to: string | Writable | WritableStream<Uint8Array>,
     options: TransferOptions = {},
   ): Promise<number> {
+    if (typeof to === "string") return await this.#downloadFile(path, to, options);
     const target = to instanceof Writable ? Writable.toWeb(to) : to;
     const writer = target.getWriter();
     let bytes = 0;
@@ -174,9 +181,35 @@ export abstract class Files {
     return bytes;
   }
 
+  async #downloadFile(path: PathOf, to: string, options: TransferOptions): Promise<number> {
+    const part = `${to}.${randomUUID()}.part`;
+    try {
+      const bytes = await this.download(path, createWriteStream(part, { flags: "wx" }), options);
+      await rename(part, to);
+      return bytes;
+    } catch (error) {
+      await rm(part, { force: true });
+      throw error;
+    }
+  }
+
+  /** Replaces the file by a local one, in constant memory. */
+  async upload(path: PathOf, file: string, options: TransferOptions = {}): Promise<Entry> {
+    const local = await open(file);
+    try {
+      const { size } = await local.stat();
+      // One that grows meanwhile is sent at the length that it had.
+      const content = local.createReadStream({ autoClose: false, ...(size > 0 ? { end: size - 1 } : {}) });
+      return await this.write(path, size > 0 ? content : new Uint8Array(), { ...options, length: size });
+    } finally {
+      await local.close();
+    }
+  }
+
   /**
    * Replaces the file as a whole, or not at all: readers see the old content or the new. Text and bytes are sent again where the server
    * is away for a moment; of a stream that broke off the old content stands (`outcomeUnknown`, or `unreachable`).
+   * @operationId putFile putFileById putRunFile
    */
   async write(path: PathOf, content: Content, options: WriteOptions = {}): Promise<Entry> {
     const { signal, onProgress } = options;
@@ -215,7 +248,10 @@ export abstract class Files {
     return await this.write(path, text, options);
   }
 
-  /** What stands at a path. */
+  /**
+   * What stands at a path.
+   * @operationId getStat getStatById getRunStat
+   */
   async stat(path: PathOf, options: CallOptions = {}): Promise<Entry> {
     const { signal } = options;
     return await this.context.http.call({ method: "GET", path: await this.#address("stat", path, {}, signal), signal });
@@ -227,12 +263,18 @@ export abstract class Files {
     return await this.context.http.list(address, limit, signal);
   }
 
-  /** Makes a folder, with those on the way; no error when it is there. `parents: false`: neither. */
+  /**
+   * Makes a folder, with those on the way; no error when it is there. `parents: false`: neither.
+   * @operationId makeFolder makeFolderById makeRunFolder
+   */
   async mkdir(path: string, options: EscapedOptions & { parents?: boolean | undefined } = {}): Promise<Entry> {
     return await this.#post("mkdir", { path, parents: options.parents ?? true }, options);
   }
 
-  /** Moves or renames. What stands at `to` is replaced only with `replace`. */
+  /**
+   * Moves or renames. What stands at `to` is replaced only with `replace`.
+   * @operationId moveFile moveFileById moveRunFile
+   */
   async move(
     from: string,
     to: string,
@@ -241,7 +283,10 @@ export abstract class Files {
     return await this.#post("move", { from, to, replace: options.replace }, options);
   }
 
-  /** Makes a symbolic link at `path` that leads to `target`. */
+  /**
+   * Makes a symbolic link at `path` that leads to `target`.
+   * @operationId makeLink makeLinkById makeRunLink
+   */
   async link(path: string, target: string, options: EscapedOptions = {}): Promise<Entry> {
     return await this.#post("link", { path, target }, options);
   }
@@ -253,7 +298,10 @@ export abstract class Files {
     return await this.context.http.call({ method: "POST", path, json, signal });
   }
 
-  /** Removes a file, a link, or an empty folder; with `recursive` a folder with all that is in it. */
+  /**
+   * Removes a file, a link, or an empty folder; with `recursive` a folder with all that is in it.
+   * @operationId deleteFile deleteFileById deleteRunFile
+   */
   async delete(path: PathOf, options: CallOptions & { recursive?: boolean | undefined } = {}): Promise<void> {
     const { signal, recursive } = options;
     const address = await this.#address("files", path, { recursive: recursive === true ? true : undefined }, signal);
@@ -276,7 +324,10 @@ export class VfsFiles extends Files {
     return [...(await this.#place(signal)), what];
   }
 
-  /** What is in a folder, in the order of the names' bytes; `recursive`: with all folders below it, links not followed. */
+  /**
+   * What is in a folder, in the order of the names' bytes; `recursive`: with all folders below it, links not followed.
+   * @operationId listFiles listFilesById
+   */
   async list(path: PathOf = "/", options: ListOptions & { recursive?: boolean | undefined } = {}): Promise<Entry[]> {
     return await this.listAt(path, options);
   }
@@ -298,7 +349,10 @@ export class RunFiles extends Files {
     return Promise.resolve(["capsule-runs", this.#runId, "files", ...(what === "files" ? [] : [what])]);
   }
 
-  /** What is in a folder, in the order of the names' bytes; `recursive`: with all folders below it, links not followed. */
+  /**
+   * What is in a folder, in the order of the names' bytes; `recursive`: with all folders below it, links not followed.
+   * @operationId listRunFiles
+   */
   async list(path: PathOf = ".", options: ListOptions & { recursive?: boolean | undefined } = {}): Promise<Entry[]> {
     return await this.listAt(path, options);
   }

@@ -10,7 +10,7 @@ import { objectOf } from "./json.js";
 import type { Settings } from "./settings.js";
 import { backoff, now, orAborted, sleep } from "./time.js";
 import { VERSION } from "./version.js";
-import { Wire, WireError, type Body, type Pool } from "./wire.js";
+import { Silence, Wire, WireError, type Body, type Pool } from "./wire.js";
 
 /** Of every call. */
 export interface CallOptions {
@@ -287,7 +287,10 @@ export class Http {
     if (signal?.aborted) return signal.reason as Error;
     if (error instanceof MaitentoError) return error;
     if (error instanceof Error && "code" in error)
-      return this.#unreachable(new WireError("the answer broke off", true, false, false, error), false);
+      return this.#unreachable(
+        new WireError("the answer broke off", true, false, error instanceof Silence, error),
+        false,
+      );
     return error as Error;
   }
 

@@ -4,7 +4,15 @@ export { Maitento, type DeployOptions } from "./client.js";
 export { CapsuleCommandAbortedError, MaitentoError, type ErrorDetails } from "./errors.js";
 export { EventStream, type EventOptions, type Events } from "./events.js";
 export type { Keys, Users } from "./access.js";
-export type { AppRunListOptions, AppRunOptions, AppRuns, Apps, AppStartOptions, LinesOptions } from "./apps.js";
+export type {
+  AppRunListOptions,
+  AppRunOptions,
+  AppRuns,
+  Apps,
+  AppStart,
+  AppStartOptions,
+  LinesOptions,
+} from "./apps.js";
 export type {
   CapsuleRuns,
   CommandListOptions,
@@ -32,6 +40,7 @@ export type {
   InteractionRunListOptions,
   InteractionRuns,
   Interactions,
+  InteractionStart,
   InteractionStartOptions,
 } from "./interactions.js";
 export type { Namespaces } from "./namespaces.js";

@@ -16,12 +16,15 @@ import { Resources } from "./resources.js";
 import { startAndWait, type StartOnce } from "./starting.js";
 import type { Subject, WaitOptions } from "./waiting.js";
 
-export interface InteractionStartOptions extends StartOnce, NamespaceOptions {
+/** How an interaction is started. */
+export interface InteractionStart {
   /** By the names that the interaction declares, without regard to case. */
-  inputs?: Readonly<Record<string, JsonValue>> | undefined;
+  inputs?: Readonly<Record<string, JsonValue>> | null | undefined;
   /** Of the interaction; absent for the newest. */
-  version?: number | undefined;
+  version?: number | null | undefined;
 }
+
+export interface InteractionStartOptions extends InteractionStart, StartOnce, NamespaceOptions {}
 
 function interactionSubject(id: string): Subject<InteractionRun> {
   const path = (seconds: number): string => pathOf(["interaction-runs", id], { wait: seconds || undefined });
@@ -35,7 +38,10 @@ export class Interactions extends Resources {
     super(context, "interactions");
   }
 
-  /** Asks the model of the interaction's agent, and returns at once. */
+  /**
+   * Asks the model of the interaction's agent, and returns at once.
+   * @operationId startInteractionRun
+   */
   async start(name: string, options: InteractionStartOptions = {}): Promise<InteractionRun> {
     const { inputs, version, idempotencyKey } = options;
     const json = given({ inputs, version });
@@ -88,6 +94,10 @@ export class InteractionRuns {
     this.#context = context;
   }
 
+  /**
+   * One run, as it is.
+   * @operationId getInteractionRun
+   */
   async get(run: IdOf, options: CallOptions = {}): Promise<InteractionRun> {
     return await this.#context.http.call({
       method: "GET",
@@ -96,7 +106,10 @@ export class InteractionRuns {
     });
   }
 
-  /** Runs that you may see, the newest first, without inputs and output; 100 at most unless `limit` says otherwise. */
+  /**
+   * Runs that you may see, the newest first, without inputs and output; 100 at most unless `limit` says otherwise.
+   * @operationId listInteractionRuns
+   */
   async list(options: InteractionRunListOptions = {}): Promise<InteractionRunItem[]> {
     const { namespace, interaction, status, idEnding, mine, parent, limit = LIST_LIMIT, signal } = options;
     const query = {
@@ -115,7 +128,10 @@ export class InteractionRuns {
     return await this.#context.waiting.until(interactionSubject(idOf(run)), options);
   }
 
-  /** What the model was asked, what it answered, and what was wrong with that; the first attempt first. */
+  /**
+   * What the model was asked, what it answered, and what was wrong with that; the first attempt first.
+   * @operationId listInteractionAttempts
+   */
   async attempts(run: IdOf, options: CallOptions = {}): Promise<InteractionAttempt[]> {
     const path = pathOf(["interaction-runs", idOf(run), "attempts"]);
     const page = await this.#context.http.call<{ items: InteractionAttempt[] }>({
@@ -129,6 +145,7 @@ export class InteractionRuns {
   /**
    * What the model says, as it comes: ask again with `stream`, `from` (`next` of the answer before) and `wait` (seconds, 60 at most).
    * Nothing is kept of it when the run has ended: the whole answers are in its attempts.
+   * @operationId getInteractionText
    */
   async text(
     run: IdOf,
@@ -140,7 +157,10 @@ export class InteractionRuns {
     return await this.#context.http.call({ method: "GET", path, pool: "stream", silenceMs, signal });
   }
 
-  /** Ends a run: the model is not asked any more. Repeats change nothing. */
+  /**
+   * Ends a run: the model is not asked any more. Repeats change nothing.
+   * @operationId cancelInteractionRun
+   */
   async cancel(run: IdOf, options: CallOptions = {}): Promise<InteractionRun> {
     const path = pathOf(["interaction-runs", idOf(run), "cancel"]);
     return await this.#context.http.call({ method: "POST", path, harmless: true, signal: options.signal });

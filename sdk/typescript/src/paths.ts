@@ -34,10 +34,7 @@ export type IdOf = string | { readonly id: string };
 export function idOf(thing: IdOf): string {
   const id: unknown = typeof thing === "string" ? thing : (thing as { id?: unknown } | null)?.id;
   if (typeof id === "string" && id !== "") return id;
-  throw new MaitentoError(
-    "badRequest",
-    `an id is wanted, or a record that has one, not ${JSON.stringify(thing) ?? String(thing)}`,
-  );
+  throw new MaitentoError("badRequest", "an id is wanted, or a record that has one");
 }
 
 /** The members that are given: undefined ones are left out. */

@@ -30,27 +30,43 @@ export class Providers {
     return await orNull(this.get(name, options));
   }
 
+  /**
+   * One provider.
+   * @operationId getProvider
+   */
   async get(name: string, options: CallOptions = {}): Promise<Provider> {
     return await this.#context.http.call({ method: "GET", path: pathOf(["providers", name]), signal: options.signal });
   }
 
-  /** The providers that the server knows, each with what holds for it. */
+  /**
+   * The providers that the server knows, each with what holds for it.
+   * @operationId listProviders
+   */
   async list(options: ListOptions = {}): Promise<Provider[]> {
     return await this.#context.http.list(pathOf(["providers"]), options.limit, options.signal);
   }
 
-  /** Says how a provider is asked; for administrators. The key is kept sealed, and no answer has it. */
+  /**
+   * Says how a provider is asked; for administrators. The key is kept sealed, and no answer has it.
+   * @operationId setProvider
+   */
   async set(name: string, settings: ProviderSettings, options: CallOptions = {}): Promise<Provider> {
     const path = pathOf(["providers", name]);
     return await this.#context.http.call({ method: "PUT", path, json: given(settings), signal: options.signal });
   }
 
-  /** Forgets all that was set of a provider; for administrators. */
+  /**
+   * Forgets all that was set of a provider; for administrators.
+   * @operationId deleteProvider
+   */
   async delete(name: string, options: CallOptions = {}): Promise<void> {
     await this.#context.http.call({ method: "DELETE", path: pathOf(["providers", name]), signal: options.signal });
   }
 
-  /** Asks a model of the provider for a word, within 15 seconds; for administrators. It costs a few tokens. */
+  /**
+   * Asks a model of the provider for a word, within 15 seconds; for administrators. It costs a few tokens.
+   * @operationId testProvider
+   */
   async test(name: string, model: string, options: CallOptions = {}): Promise<ProviderTest> {
     const path = pathOf(["providers", name, "test"]);
     return await this.#context.http.call({ method: "POST", path, json: { model }, signal: options.signal });

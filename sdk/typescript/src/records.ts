@@ -698,61 +698,87 @@ export type EventKind =
   | "key"
   | "provider";
 
+/** The first event of a stream. */
+export interface EventHello {
+  /** Events with numbers above it follow. */
+  after: number;
+  /** The server says something at least so often. */
+  heartbeatSeconds: number;
+}
+
 /** Something changed. */
-export interface ChangeEvent {
-  event: "change";
+export interface EventChange {
   /** Events are numbered; `after` of `events.open` takes it. */
   number: number;
   date: string;
   kind: EventKind;
-  /** `created`, `updated`, `deleted`, `ready`, `started`, `ended`, … */
+  /** `created`, `updated`, `deleted`; of capsule runs also `ready`, of commands `started`, of runs and commands `ended`. More may come. */
   change: string;
+  /** Of what changed; of a provider its name. */
   id: string;
+  /** Null of users, keys and providers, and where it is gone. */
   namespace: string | null;
-  /** Of a command: its run. */
+  /** Of a command its run, of a run itself. */
   runId: string | null;
-  /** Of a resource, file system, secret …; of a run that of its capsule, app or interaction. */
+  /** Of what changed; of a run that of its capsule, app or interaction; null of a command. */
   name: string | null;
   /** Of runs and commands, as it is when this is sent; of an ended one it is final. */
-  status?: string | null;
-  endReason?: string | null;
-  exitCode?: number | null;
+  status: string | null;
+  endReason: string | null;
+  exitCode: number | null;
 }
 
-/** Part of what a command printed; with `output`. */
-export interface OutputEvent {
-  event: "output";
+/** A piece of what a command printed; with `output`. */
+export interface EventOutput {
   runId: string;
   commandId: string;
   stream: "standard" | "error";
-  /** Of the first byte. */
+  /** Of its first byte in the stream. */
   offset: number;
+  /** How many bytes this is. */
   bytes: number;
-  /** Whole characters; bytes that are no UTF-8 are U+FFFD. */
+  /** Whole characters; each byte that is no UTF-8 is U+FFFD. */
   text: string;
 }
 
-/** A line that an app printed; with `output`. */
-export interface ConsoleEvent {
-  event: "console";
+/** A line that an app printed; one of more than 8 KiB comes in pieces with the same number. With `output`. */
+export interface EventConsole {
   runId: string;
   number: number;
+  /** Bytes of the line before this piece; 0 begins one. */
+  from: number;
   text: string;
-  date: string;
+  date: string | null;
 }
 
-/** Part of what a model says; with `output`. */
-export interface TextEvent {
-  event: "text";
+/** More of what a model says; with `output`. */
+export interface EventText {
   runId: string;
+  /** Another number is another text, which takes the place of the one before. */
   stream: number;
+  /** Bytes of the text before this. */
   from: number;
   text: string;
 }
 
-/** Events are missing here: the server keeps those no longer that came while there was no connection, or nobody read. */
-export interface GapEvent {
+/** The last event of a stream. */
+export interface EventEnd {
+  code: string;
+  /** The number to go on from. */
+  after: number;
+  /** For people. */
+  sentence: string;
+}
+
+/** Events are missing here: those that came while there was no connection and are kept no longer, or that nobody read. */
+export interface EventGap {
   event: "gap";
 }
 
-export type MaitentoEvent = ChangeEvent | OutputEvent | ConsoleEvent | TextEvent | GapEvent;
+export type ChangeEvent = EventChange & { event: "change" };
+export type OutputEvent = EventOutput & { event: "output" };
+export type ConsoleEvent = EventConsole & { event: "console" };
+export type TextEvent = EventText & { event: "text" };
+
+/** What a stream of events gives; `event` says which it is. */
+export type MaitentoEvent = ChangeEvent | OutputEvent | ConsoleEvent | TextEvent | EventGap;

@@ -22,27 +22,44 @@ export class Secrets {
     return await orNull(this.get(name, options));
   }
 
+  /**
+   * One secret, without its value.
+   * @operationId getSecret
+   */
   async get(name: string, options: NamespaceOptions = {}): Promise<Secret> {
     return await this.#context.call(options, "GET", ["secrets", name]);
   }
 
+  /**
+   * The secrets of a namespace, without their values.
+   * @operationId listSecrets
+   */
   async list(options: NamespaceOptions & ListOptions = {}): Promise<Secret[]> {
     return await this.#context.list(options, ["secrets"]);
   }
 
-  /** Makes a secret of 1 to 65,536 bytes; text is kept as UTF-8. */
+  /**
+   * Makes a secret of 1 to 65,536 bytes; text is kept as UTF-8.
+   * @operationId createSecret
+   */
   async create(secret: { name: string; value: string | Uint8Array }, options: NamespaceOptions = {}): Promise<Secret> {
     return await this.#context.call(options, "POST", ["secrets"], {
       json: { name: secret.name, ...sealed(secret.value) },
     });
   }
 
-  /** Gives a secret another value. Runs that live keep the one they were started with. */
+  /**
+   * Gives a secret another value. Runs that live keep the one they were started with.
+   * @operationId setSecret
+   */
   async set(name: string, value: string | Uint8Array, options: NamespaceOptions = {}): Promise<Secret> {
     return await this.#context.call(options, "PUT", ["secrets", name], { json: sealed(value) });
   }
 
-  /** Removes a secret. One that is in use is a `conflict` that says by what, but with `force`. */
+  /**
+   * Removes a secret. One that is in use is a `conflict` that says by what, but with `force`.
+   * @operationId deleteSecret
+   */
   async delete(name: string, options: NamespaceOptions & { force?: boolean | undefined } = {}): Promise<void> {
     await this.#context.call(options, "DELETE", ["secrets", name], {
       query: { force: options.force === true ? true : undefined },

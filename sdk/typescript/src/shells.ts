@@ -22,7 +22,10 @@ export class Shells {
     this.#context = context;
   }
 
-  /** Starts a login shell on a terminal. Read its `output` within 15 seconds: without a reader for so long it is hung up. */
+  /**
+   * Starts a login shell on a terminal. Read its `output` within 15 seconds: without a reader for so long it is hung up.
+   * @operationId startShell
+   */
   async start(run: IdOf, options: ShellStart = {}): Promise<Shell> {
     const { user, term, columns, rows, signal } = options;
     const json = given({ user, term, columns, rows });
@@ -34,19 +37,29 @@ export class Shells {
     });
   }
 
-  /** The shells of a run: those that run, and for five minutes those that have ended. */
+  /**
+   * The shells of a run: those that run, and for five minutes those that have ended.
+   * @operationId listShells
+   */
   async list(run: IdOf, options: CallOptions = {}): Promise<Shell[]> {
     const path = pathOf(["capsule-runs", idOf(run), "shells"]);
     const found = await this.#context.http.call<{ items: Shell[] }>({ method: "GET", path, signal: options.signal });
     return found.items;
   }
 
+  /**
+   * A shell as it is.
+   * @operationId getShell
+   */
   async get(run: IdOf, shell: IdOf, options: CallOptions = {}): Promise<Shell> {
     const path = pathOf(["capsule-runs", idOf(run), "shells", idOf(shell)]);
     return await this.#context.http.call({ method: "GET", path, signal: options.signal });
   }
 
-  /** Hangs it up: SIGHUP to what is on its terminal, SIGKILL to what is left after three seconds. */
+  /**
+   * Hangs it up: SIGHUP to what is on its terminal, SIGKILL to what is left after three seconds.
+   * @operationId closeShell
+   */
   async close(run: IdOf, shell: IdOf, options: CallOptions = {}): Promise<void> {
     const path = pathOf(["capsule-runs", idOf(run), "shells", idOf(shell)]);
     await this.#context.http.call({ method: "DELETE", path, signal: options.signal });
@@ -55,6 +68,7 @@ export class Shells {
   /**
    * What the terminal shows from now on, until the shell ends. It has one reader: another takes its place. A break loses what was on its
    * way, so it is an error here and not mended.
+   * @operationId getShellOutput
    */
   async *output(run: IdOf, shell: IdOf, options: CallOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
     const { http } = this.#context;
@@ -68,7 +82,10 @@ export class Shells {
     }
   }
 
-  /** Types text (as UTF-8) or bytes; Ctrl-C is `"\x03"`. */
+  /**
+   * Types text (as UTF-8) or bytes; Ctrl-C is `"\x03"`.
+   * @operationId typeIntoShell
+   */
   async type(run: IdOf, shell: IdOf, data: string | Uint8Array, options: CallOptions = {}): Promise<void> {
     const path = pathOf(["capsule-runs", idOf(run), "shells", idOf(shell), "input"]);
     const headers = { "content-type": "application/octet-stream" };
@@ -76,7 +93,10 @@ export class Shells {
     await this.#context.http.call({ method: "POST", path, headers, body, signal: options.signal });
   }
 
-  /** Gives the terminal another size; programs on it get SIGWINCH. */
+  /**
+   * Gives the terminal another size; programs on it get SIGWINCH.
+   * @operationId resizeShell
+   */
   async resize(run: IdOf, shell: IdOf, columns: number, rows: number, options: CallOptions = {}): Promise<void> {
     const path = pathOf(["capsule-runs", idOf(run), "shells", idOf(shell), "size"]);
     await this.#context.http.call({ method: "PUT", path, json: { columns, rows }, signal: options.signal });

@@ -18,25 +18,42 @@ export class FileSystems {
     return await orNull(this.get(name, options));
   }
 
-  /** One file system, with `usedBytes`. */
+  /**
+   * One file system, with `usedBytes`.
+   * @operationId getVfs
+   */
   async get(name: string, options: NamespaceOptions = {}): Promise<Vfs> {
     return await this.#context.call(options, "GET", ["vfs", name]);
   }
 
+  /**
+   * The file systems of a namespace.
+   * @operationId listVfs
+   */
   async list(options: NamespaceOptions & ListOptions = {}): Promise<Vfs[]> {
     return await this.#context.list(options, ["vfs"]);
   }
 
+  /**
+   * Makes a file system.
+   * @operationId createVfs
+   */
   async create(vfs: { name: string }, options: NamespaceOptions = {}): Promise<Vfs> {
     return await this.#context.call(options, "POST", ["vfs"], { json: { name: vfs.name } });
   }
 
-  /** How much it may hold, `"50GiB"`; for administrators. */
+  /**
+   * How much it may hold, `"50GiB"`; for administrators.
+   * @operationId changeVfs
+   */
   async setLimit(name: string, limit: string, options: NamespaceOptions = {}): Promise<Vfs> {
     return await this.#context.call(options, "PATCH", ["vfs", name], { json: { limit }, harmless: true });
   }
 
-  /** Removes a file system with all that is in it. One that is in use is a `conflict` that says by what, but with `force`. */
+  /**
+   * Removes a file system with all that is in it. One that is in use is a `conflict` that says by what, but with `force`.
+   * @operationId deleteVfs
+   */
   async delete(name: string, options: NamespaceOptions & { force?: boolean | undefined } = {}): Promise<void> {
     await this.#context.call(options, "DELETE", ["vfs", name], {
       query: { force: options.force === true ? true : undefined },

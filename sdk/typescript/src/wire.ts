@@ -131,8 +131,9 @@ export class Wire {
     const { signal } = request;
     let sent = false;
     let connecting: NodeJS.Timeout | undefined;
+    // Without an error: the socket may have been handed back in this very moment, and nobody listens to it.
     const abort = (): void => {
-      req.destroy(new Error("given up"));
+      req.destroy();
     };
     const failed = (error: Error): Error => {
       if (signal?.aborted) return signal.reason as Error;
@@ -144,8 +145,9 @@ export class Wire {
       clearTimeout(connecting);
       signal?.removeEventListener("abort", abort);
     });
+    let answered: http.IncomingMessage | undefined;
     req.setTimeout(request.silenceMs, () => {
-      req.destroy(new Silence(request.silenceMs));
+      (answered ?? req).destroy(new Silence(request.silenceMs));
     });
     req.once("socket", (socket) => {
       if (!socket.connecting) {
@@ -161,16 +163,15 @@ export class Wire {
       });
     });
     return await new Promise((resolve, reject) => {
-      let answered = false;
       req.once("response", (answer) => {
-        answered = true;
+        answered = answer;
         answer.once("error", () => undefined); // whoever reads hears of it
         resolve(answer);
       });
       req.on("error", (error) => {
         reject(failed(error));
       });
-      send(req, request, expects, () => answered).catch((error: unknown) => {
+      send(req, request, expects, () => answered !== undefined).catch((error: unknown) => {
         // The caller's own source failed: nothing of the request counts.
         if (!answered) req.destroy();
         reject(signal?.aborted ? (signal.reason as Error) : (error as Error));
@@ -179,7 +180,10 @@ export class Wire {
   }
 }
 
-class Silence extends Error {
+/** Nothing came for too long. */
+export class Silence extends Error {
+  readonly code = "ESILENCE";
+
   constructor(ms: number) {
     super(`nothing came for ${String(Math.round(ms / 1000))} s`);
   }

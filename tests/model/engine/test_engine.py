@@ -82,6 +82,13 @@ def test_text_comes_in_pieces(engine, asker):
     assert sum(e["event"] == "text" for e in asker.events["t2"]) > 5
 
 
+def test_mt_shows_what_it_says(engine, asked, ask):
+    deploy(asked, engine, LETTER, more="attempts = 1\n")
+    done = ask(more=["--stream"])
+    jsonschema.validate(json.loads(done.stdout), LETTER)
+    assert done.stderr == "attempt 1\n" + done.stdout
+
+
 def test_an_answer_that_is_cut_by_the_engine(engine, asked, ask):
     deploy(asked, engine, LETTER, agent="maxTokens = 6\n")
     assert "was cut short at its limit of 6 tokens" in ask(code=1).stderr

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-using System.Text.Json;
-
 namespace Maitento.Sdk;
 
 /// <summary>A call failed. The message says what and why, and what one may do.</summary>
@@ -59,8 +57,8 @@ public class MaitentoException : Exception
     /// <summary>Faults with their places, of a deploy (<c>deployFailed</c>); else empty.</summary>
     public IReadOnlyList<Diagnostic> Diagnostics { get; internal init; } = [];
 
-    /// <summary>The server's answer as it came (RFC 9457), with members that this version of the SDK does not know; null when none came.</summary>
-    public JsonElement? Problem { get; internal init; }
+    /// <summary>The server's answer as it came, with members that this version of the SDK does not know; null when none came.</summary>
+    public Problem? Problem { get; internal init; }
 
     /// <summary>Whether the request may have been carried out though no answer came.</summary>
     internal bool WasSent { get; init; }

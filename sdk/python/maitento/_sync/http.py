@@ -9,6 +9,7 @@ from typing import Any, Iterator, Callable, Dict, List, Optional
 
 from .._errors import MaitentoError
 from .._http1 import HEAD_MAX, Broken, Head, NotHttp, body_length, chunk_size, parse_head, request_head
+from .._records import Page
 from .._settings import Settings
 from .._wire import (
     ANSWER,
@@ -22,6 +23,7 @@ from .._wire import (
     not_maitento,
     path_of,
     problem_of,
+    words_of,
 )
 from . import net
 from .source import Source
@@ -136,6 +138,7 @@ class Answer:
             data = self._some(connection)
         except OSError as error:
             self.close()
+            self._http.broke(error)
             raise self._http.unreachable(error) from error
         except BaseException:
             self.close()
@@ -240,13 +243,21 @@ class Http:
         if not keep:
             connection.stream.close()
 
-    def close(self) -> None:
-        """Ends the connections that nobody uses."""
+    def broke(self, error: OSError) -> None:
+        """A connection broke. Of one that fell silent the others, made the same way, may have done so, too."""
+        if isinstance(error, TimeoutError):
+            self._drop_idle()
+
+    def _drop_idle(self) -> None:
         with self._guard:
-            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.stream.close()
+
+    def close(self) -> None:
+        """Ends the connections that nobody uses."""
+        self._closed = True
+        self._drop_idle()
 
     @property
     def busy(self) -> bool:
@@ -255,7 +266,7 @@ class Http:
 
     def unreachable(self, error: BaseException, code: str = "unreachable") -> MaitentoError:
         """The error of a connection that could not be made, or broke."""
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        said = words_of(error)
         if self.reached:
             return MaitentoError(f"the server at {self.url}: {said}", code)
         return MaitentoError(
@@ -302,7 +313,8 @@ class Http:
         signed = {} if path == "/v1/server" else self._sign_in
         framing = {} if body is None else body.framing()
         head = request_head(method, path, {**self._headers, **signed, **framing, **headers})
-        fresh = not repeatable  # what may be done once only is not given to a connection that may be dead
+        # What may be done once only is not given to a connection that may be dead; nor is what must know of repeats.
+        fresh = not repeatable or method == "DELETE"
         while True:
             try:
                 connection = self._connection(fresh)
@@ -316,6 +328,7 @@ class Http:
                 return Answer(self, connection, found, method, timeout, slot)
             except OSError as error:
                 connection.stream.close()
+                self.broke(error)
                 if connection.used and not isinstance(error, TimeoutError) and (body is None or body.again()):
                     fresh = True  # the server closes idle connections
                     continue
@@ -429,12 +442,12 @@ class Http:
         while limit is None or limit > 0:
             size = 1000 if limit is None else min(limit, 1000)
             more = path_of(after=after).partition("?")[2]
-            page = self.patiently("GET", f"{path}{join}limit={size}" + (f"&{more}" if more else ""))
-            for item in page["items"]:
+            page = Page(self.patiently("GET", f"{path}{join}limit={size}" + (f"&{more}" if more else "")))
+            for item in page.items:
                 yield item
             if limit is not None:
-                limit -= len(page["items"])
-            after = page.get("next")
+                limit -= len(page.items)
+            after = page.next
             if not after:
                 return
 

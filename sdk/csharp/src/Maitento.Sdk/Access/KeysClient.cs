@@ -32,7 +32,7 @@ public sealed class KeysClient
     public Task<NewApiKey> CreateAsync(
         string name, DateTimeOffset? expires = null, string? user = null, CancellationToken cancellationToken = default) =>
         _transport.JsonAsync(
-            ApiRequest.Json(HttpMethod.Post, new ApiPath("keys"), new NewKeyBody(name, expires?.ToUniversalTime(), user), SdkJson.Default.NewKeyBody),
+            ApiRequest.Json(HttpMethod.Post, new ApiPath("keys"), new NewKeyBody(name, Times.Format(expires), user), SdkJson.Default.NewKeyBody),
             SdkJson.Default.NewApiKey, cancellationToken);
 
     /// <summary>Revokes a key.</summary>

@@ -31,7 +31,7 @@ public sealed class UsersClient
     public Task<NewUser> CreateAsync(
         string name, string? role = null, DateTimeOffset? expires = null, CancellationToken cancellationToken = default) =>
         _transport.JsonAsync(
-            ApiRequest.Json(HttpMethod.Post, new ApiPath("users"), new NewUserBody(name, role, expires?.ToUniversalTime()), SdkJson.Default.NewUserBody),
+            ApiRequest.Json(HttpMethod.Post, new ApiPath("users"), new NewUserBody(name, role, Times.Format(expires)), SdkJson.Default.NewUserBody),
             SdkJson.Default.NewUser, cancellationToken);
 
     /// <summary>Removes a user.</summary>

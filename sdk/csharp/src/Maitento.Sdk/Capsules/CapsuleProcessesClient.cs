@@ -209,7 +209,7 @@ public sealed class CapsuleProcessesClient
     /// <param name="cancellationToken">Ends the call.</param>
     /// <returns>The commands.</returns>
     [Operation("capsuleRuns.listCommands", "listCommands")]
-    public Task<IReadOnlyList<CapsuleCommand>> ListCommandsAsync(
+    public Task<IReadOnlyList<CapsuleCommandItem>> ListCommandsAsync(
         string runId, CommandStatus? status = null, string? idEnding = null, int? limit = null, CancellationToken cancellationToken = default) =>
         _transport.PagesAsync(
             new ApiPath("capsule-runs", runId, "commands").With("status", status?.ToString()).With("idEnding", idEnding),

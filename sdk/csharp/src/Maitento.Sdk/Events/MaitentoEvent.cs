@@ -8,6 +8,7 @@ namespace Maitento.Sdk;
 public abstract class MaitentoEvent : Record;
 
 /// <summary>Something was made, changed, removed, started, or ended.</summary>
+[Schema("Event")]
 public sealed class ChangeEvent : MaitentoEvent
 {
     /// <summary>Of the event: later ones have higher numbers.</summary>
@@ -25,13 +26,13 @@ public sealed class ChangeEvent : MaitentoEvent
     /// <summary><c>created</c>, <c>updated</c>, <c>deleted</c>, <c>started</c>, <c>ready</c>, <c>ended</c>, …</summary>
     public string Change { get; set; } = "";
 
-    /// <summary>Of what it is about.</summary>
-    public string? Id { get; set; }
+    /// <summary>Of what it is about; of a provider its name.</summary>
+    public string Id { get; set; } = "";
 
     /// <summary>Where that lives; null where it lives in none.</summary>
     public string? Namespace { get; set; }
 
-    /// <summary>Of a command: its run.</summary>
+    /// <summary>Of a command its run, of a run itself.</summary>
     public string? RunId { get; set; }
 
     /// <summary>Of a resource, a file system, a secret, …: its name; of a run: that of its capsule, app or interaction.</summary>
@@ -48,6 +49,7 @@ public sealed class ChangeEvent : MaitentoEvent
 }
 
 /// <summary>A piece of what a command printed. After a reconnection pieces may come again: the offset tells.</summary>
+[Schema("EventOutput")]
 public sealed class OutputEvent : MaitentoEvent
 {
     /// <summary>The run.</summary>
@@ -70,22 +72,27 @@ public sealed class OutputEvent : MaitentoEvent
 }
 
 /// <summary>A line that an app printed. After a reconnection lines may come again: the number tells.</summary>
+[Schema("EventConsole")]
 public sealed class ConsoleEvent : MaitentoEvent
 {
     /// <summary>The run of the app.</summary>
     public string RunId { get; set; } = "";
 
-    /// <summary>Lines of console and log are counted together, from 1.</summary>
+    /// <summary>Of the line. Lines of console and log are counted together, from 1.</summary>
     public long Number { get; set; }
+
+    /// <summary>Bytes of the line before this: a line of more than 8 KiB comes in pieces with the same number.</summary>
+    public long From { get; set; }
 
     /// <summary>With its line end, where it has one.</summary>
     public string Text { get; set; } = "";
 
     /// <summary>When.</summary>
-    public DateTimeOffset Date { get; set; }
+    public DateTimeOffset? Date { get; set; }
 }
 
 /// <summary>A piece of what a model says. After a reconnection pieces may come again: stream and place tell.</summary>
+[Schema("EventText")]
 public sealed class TextEvent : MaitentoEvent
 {
     /// <summary>The run of the interaction.</summary>
@@ -109,7 +116,9 @@ public sealed class GapEvent : MaitentoEvent
 }
 
 /// <summary>The first frame of a stream.</summary>
-internal sealed record HelloFrame(long After, double HeartbeatSeconds);
+[Schema("EventHello")]
+internal sealed record HelloFrame(long After, int HeartbeatSeconds);
 
 /// <summary>The last frame of a stream.</summary>
-internal sealed record EndFrame(string? Code, long? After, string? Sentence);
+[Schema("EventEnd")]
+internal sealed record EndFrame(string Code, long After, string Sentence);

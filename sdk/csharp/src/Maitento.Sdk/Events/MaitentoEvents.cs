@@ -11,8 +11,8 @@ namespace Maitento.Sdk;
 
 /// <summary>
 /// An open stream of events. Read it with <c>await foreach</c>, each event once; dispose of it to close it. A stream that breaks, or
-/// says nothing for 45 seconds, is opened again where it was. It ends by itself only where it was asked for without following, or of one
-/// run which has ended; when the server stays away the loop throws <see cref="MaitentoException"/>.
+/// says nothing for 45 seconds, is opened again where it was. It ends by itself only where it was asked for without following. When the
+/// server stays away, or the caller may not see these events any more, the loop throws <see cref="MaitentoException"/>.
 /// </summary>
 public sealed class MaitentoEvents : IAsyncEnumerable<MaitentoEvent>, IAsyncDisposable
 {
@@ -212,8 +212,10 @@ public sealed class MaitentoEvents : IAsyncEnumerable<MaitentoEvent>, IAsyncDisp
                 return null;
             case "end":
                 var end = Read(frame, SdkJson.Default.EndFrame);
-                _after = end.After ?? _after;
-                return end.Code == "runEnded";
+                _after = Math.Max(end.After, _after ?? 0);
+                if (end.Code is "runEnded" or "accessLost")
+                    throw new MaitentoException($"the event stream ended: {end.Sentence}", end.Code);
+                return false; // "stopping", "tooSlow", and what is not known: again
             default:
                 return null; // of a newer server
         }
@@ -245,8 +247,7 @@ public sealed class MaitentoEvents : IAsyncEnumerable<MaitentoEvent>, IAsyncDisp
         if (change.Number <= _after)
             return; // it came before the connection broke
         _after = change.Number;
-        if (change.Id is { } id)
-            _watch.Told(id, change.Change == "ended");
+        _watch.Told(change.Id, change.Change == "ended");
         await TellAsync(change, watch).ConfigureAwait(false);
     }
 

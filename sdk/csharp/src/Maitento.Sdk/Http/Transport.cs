@@ -229,30 +229,29 @@ internal sealed class Transport : IDisposable
     {
         var status = (int)answer.StatusCode;
         var problem = await ReadProblemAsync(answer, watch).ConfigureAwait(false);
-        var code = Text(problem, "code") ?? ErrorCode.Of(status);
-        var message = Text(problem, "detail") ?? $"the server at {_settings.Url} answered with status {status}";
+        var code = string.IsNullOrEmpty(problem?.Code) ? ErrorCode.Of(status) : problem.Code;
+        var message = string.IsNullOrEmpty(problem?.Detail) ? $"the server at {_settings.Url} answered with status {status}" : problem.Detail;
         var diagnostics = ReadDiagnostics(problem);
         foreach (var found in diagnostics)
             message += $"\n  {found}";
         return new MaitentoException(message, code, status)
         {
-            Field = Text(problem, "field"),
-            Help = Text(problem, "help"),
+            Field = problem?.Field,
+            Help = problem?.Help,
             Diagnostics = diagnostics,
             RetryAfter = answer.Headers.RetryAfter?.Delta,
             Problem = problem,
         };
     }
 
-    private static async Task<JsonElement?> ReadProblemAsync(HttpResponseMessage answer, Watchdog watch)
+    private static async Task<Problem?> ReadProblemAsync(HttpResponseMessage answer, Watchdog watch)
     {
         if (answer.Content.Headers.ContentLength > ProblemMax)
             return null;
         try
         {
             var stream = await answer.Content.ReadAsStreamAsync(watch.Token).ConfigureAwait(false);
-            using var json = await JsonDocument.ParseAsync(stream, default, watch.Token).ConfigureAwait(false);
-            return json.RootElement.ValueKind == JsonValueKind.Object ? json.RootElement.Clone() : null;
+            return await JsonSerializer.DeserializeAsync(stream, SdkJson.Default.Problem, watch.Token).ConfigureAwait(false);
         }
         catch (Exception error) when (error is JsonException || IsOfTheWay(error))
         {
@@ -261,16 +260,13 @@ internal sealed class Transport : IDisposable
         }
     }
 
-    private static string? Text(JsonElement? problem, string name) =>
-        problem is { } value && value.TryGetProperty(name, out var member) && member.ValueKind == JsonValueKind.String
-            ? member.GetString() : null;
-
-    private static IReadOnlyList<Diagnostic> ReadDiagnostics(JsonElement? problem)
+    private static IReadOnlyList<Diagnostic> ReadDiagnostics(Problem? problem)
     {
+        if (problem?.OtherMembers is not { } members || !members.TryGetValue("diagnostics", out var list) || list.ValueKind != JsonValueKind.Array)
+            return [];
         try
         {
-            return problem is { } value && value.TryGetProperty("diagnostics", out var list) && list.ValueKind == JsonValueKind.Array
-                ? list.Deserialize(SdkJson.Default.IReadOnlyListDiagnostic) ?? [] : [];
+            return list.Deserialize(SdkJson.Default.IReadOnlyListDiagnostic) ?? [];
         }
         catch (JsonException)
         {

@@ -10,9 +10,9 @@ internal sealed record ExtendBody(TimeSpan MaxDuration);
 
 internal sealed record SecretBody(string? Name, string? Value, string? ValueBase64);
 
-internal sealed record NewKeyBody(string Name, DateTimeOffset? Expires, string? User);
+internal sealed record NewKeyBody(string Name, string? Expires, string? User);
 
-internal sealed record NewUserBody(string Name, string? Role, DateTimeOffset? Expires);
+internal sealed record NewUserBody(string Name, string? Role, string? Expires);
 
 internal sealed record ModelBody(string Model);
 

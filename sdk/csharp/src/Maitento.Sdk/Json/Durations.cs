@@ -26,7 +26,12 @@ internal sealed partial class Durations : JsonConverter<TimeSpan>
     internal static string Format(TimeSpan value)
     {
         if (value <= TimeSpan.Zero || value.Ticks % TimeSpan.TicksPerSecond != 0)
-            throw new ArgumentException($"a duration is a whole number of seconds above zero, not {value}");
+        {
+            throw new MaitentoException($"a duration is a whole number of seconds above zero, not {value}", ErrorCode.BadField, 400)
+            {
+                Field = "maxDuration",
+            };
+        }
         return value.ToString(value.Days == 0 ? @"hh\:mm\:ss" : @"d\.hh\:mm\:ss", CultureInfo.InvariantCulture);
     }
 

@@ -4,10 +4,9 @@ using System.Text.Json.Serialization;
 
 namespace Maitento.Sdk;
 
-/// <summary>A run of an app.</summary>
-[Schema("AppRun")]
+/// <summary>A run of an app, in a list.</summary>
 [Schema("AppRunItem")]
-public sealed class AppRun : Record
+public class AppRunItem : Record
 {
     /// <summary>Its id.</summary>
     public string Id { get; set; } = "";
@@ -83,25 +82,30 @@ public sealed class AppRun : Record
     /// <summary>Calls to the outside that it made.</summary>
     public long CallCount { get; set; }
 
-    /// <summary>By the names of the parameters. Empty in lists.</summary>
+    /// <summary>Whether it has ended.</summary>
+    [JsonIgnore]
+    public bool HasEnded => Status == RunStatus.Finished || Status == RunStatus.Error;
+}
+
+/// <summary>A run of an app, with its inputs and what came of it.</summary>
+[Schema("AppRun")]
+public sealed class AppRun : AppRunItem
+{
+    /// <summary>By the names of the parameters.</summary>
     [Optional]
     public IReadOnlyDictionary<string, JsonElement> Inputs { get; set; } = new Dictionary<string, JsonElement>();
 
-    /// <summary>What the program set by <c>AppStateSetOutput…</c>. Empty in lists.</summary>
+    /// <summary>What the program set by <c>AppStateSetOutput…</c>.</summary>
     [Optional]
     public IReadOnlyDictionary<string, JsonElement> Outputs { get; set; } = new Dictionary<string, JsonElement>();
 
-    /// <summary>What <c>main</c> returned: a text (which prints as it is), a number, true or false, an object or a list; null of void, until then, and in lists.</summary>
+    /// <summary>What <c>main</c> returned: a text (which prints as it is), a number, true or false, an object or a list; null of void, and until then.</summary>
     [Optional]
     public JsonElement? ReturnValue { get; set; }
 
     /// <summary>What it printed, as far as that is kept, where it was asked for.</summary>
     [Optional]
     public IReadOnlyList<ConsoleLine> ConsoleOutputs { get; set; } = [];
-
-    /// <summary>Whether it has ended.</summary>
-    [JsonIgnore]
-    public bool HasEnded => Status == RunStatus.Finished || Status == RunStatus.Error;
 }
 
 /// <summary>A call that was under way.</summary>

@@ -3,10 +3,9 @@ using System.Text.Json.Serialization;
 
 namespace Maitento.Sdk;
 
-/// <summary>A command in a run of a capsule.</summary>
-[Schema("Command")]
+/// <summary>A command in a run of a capsule, in a list.</summary>
 [Schema("CommandItem")]
-public sealed class CapsuleCommand : Record
+public class CapsuleCommandItem : Record
 {
     /// <summary>Its id.</summary>
     public string Id { get; set; } = "";
@@ -67,7 +66,16 @@ public sealed class CapsuleCommand : Record
     /// <summary>When it ended.</summary>
     public DateTimeOffset? DateEnded { get; set; }
 
-    /// <summary>When it has ended: the last 65,536 characters that it printed; bytes that are no UTF-8 are U+FFFD. Empty in lists, which leave it out.</summary>
+    /// <summary>Whether it has ended.</summary>
+    [JsonIgnore]
+    public bool HasEnded => Status == CommandStatus.Finished || Status == CommandStatus.Error || Status == CommandStatus.Aborted;
+}
+
+/// <summary>A command in a run of a capsule, with what it printed.</summary>
+[Schema("Command")]
+public sealed class CapsuleCommand : CapsuleCommandItem
+{
+    /// <summary>When it has ended: the last 65,536 characters that it printed; bytes that are no UTF-8 are U+FFFD.</summary>
     [Optional]
     public string OutputStandard { get; set; } = "";
 
@@ -82,8 +90,4 @@ public sealed class CapsuleCommand : Record
     /// <summary>The same of its error output.</summary>
     [Optional]
     public long? OutputErrorFullLength { get; set; }
-
-    /// <summary>Whether it has ended.</summary>
-    [JsonIgnore]
-    public bool HasEnded => Status == CommandStatus.Finished || Status == CommandStatus.Error || Status == CommandStatus.Aborted;
 }

@@ -39,7 +39,6 @@ public sealed class ImageComponent : Record
 }
 
 /// <summary>What was removed.</summary>
-[Schema("ImagesPruned")]
 public sealed class ImagesPruned : Record
 {
     /// <summary>Layers of packages.</summary>

@@ -4,10 +4,9 @@ using System.Text.Json.Serialization;
 
 namespace Maitento.Sdk;
 
-/// <summary>A run of an interaction: a model that is asked.</summary>
-[Schema("InteractionRun")]
+/// <summary>A run of an interaction, in a list.</summary>
 [Schema("InteractionRunItem")]
-public sealed class InteractionRun : Record
+public class InteractionRunItem : Record
 {
     /// <summary>Its id.</summary>
     public string Id { get; set; } = "";
@@ -77,17 +76,22 @@ public sealed class InteractionRun : Record
     /// <summary>A decimal, in the currency of the prices that are set for the provider; null where none are.</summary>
     public string? Cost { get; set; }
 
-    /// <summary>What the model answered: JSON as a text where the interaction has a schema, which it fits; else any text. Null until then, and in lists.</summary>
-    [Optional]
-    public string? Output { get; set; }
-
-    /// <summary>By the names that the interaction declares. Empty in lists.</summary>
-    [Optional]
-    public IReadOnlyDictionary<string, JsonElement> Inputs { get; set; } = new Dictionary<string, JsonElement>();
-
     /// <summary>Whether it has ended.</summary>
     [JsonIgnore]
     public bool HasEnded => Status == RunStatus.Finished || Status == RunStatus.Error;
+}
+
+/// <summary>A run of an interaction: a model that is asked.</summary>
+[Schema("InteractionRun")]
+public sealed class InteractionRun : InteractionRunItem
+{
+    /// <summary>What the model answered: JSON as a text where the interaction has a schema, which it fits; else any text. Null until then.</summary>
+    [Optional]
+    public string? Output { get; set; }
+
+    /// <summary>By the names that the interaction declares.</summary>
+    [Optional]
+    public IReadOnlyDictionary<string, JsonElement> Inputs { get; set; } = new Dictionary<string, JsonElement>();
 }
 
 /// <summary>What a model was asked, and what it answered.</summary>
@@ -145,7 +149,6 @@ public sealed class InteractionMessage : Record
 }
 
 /// <summary>What a model says, as it comes.</summary>
-[Schema("InteractionText")]
 public sealed class InteractionText : Record
 {
     /// <summary>The text that <see cref="From"/> is a place in: a model that is asked again begins another.</summary>

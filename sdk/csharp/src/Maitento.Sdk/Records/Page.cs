@@ -2,6 +2,7 @@
 namespace Maitento.Sdk;
 
 /// <summary>A part of a list.</summary>
+[Schema("Page")]
 internal sealed class Page<T>
 {
     /// <summary>Its items.</summary>

@@ -46,7 +46,6 @@ public sealed class Provider : Record
 }
 
 /// <summary>What came of a test of a provider.</summary>
-[Schema("ProviderTest")]
 public sealed class ProviderTest : Record
 {
     /// <summary><c>answered</c>, or why not.</summary>

@@ -16,7 +16,6 @@ public sealed class ServerInfo : Record
 }
 
 /// <summary>Whether the server answers.</summary>
-[Schema("Health")]
 public sealed class ServerHealth : Record
 {
     /// <summary><c>ok</c>.</summary>
@@ -27,7 +26,6 @@ public sealed class ServerHealth : Record
 }
 
 /// <summary>What the server found about itself and its host.</summary>
-[Schema("Doctor")]
 public sealed class DoctorReport : Record
 {
     /// <summary>The findings.</summary>

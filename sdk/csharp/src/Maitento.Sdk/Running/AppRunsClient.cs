@@ -24,7 +24,7 @@ public sealed class AppRunsClient
     /// <param name="cancellationToken">Ends the call.</param>
     /// <returns>The runs.</returns>
     [Operation("appRuns.list", "listAppRuns")]
-    public Task<IReadOnlyList<AppRun>> ListAsync(AppRunFilter? filter = null, CancellationToken cancellationToken = default)
+    public Task<IReadOnlyList<AppRunItem>> ListAsync(AppRunFilter? filter = null, CancellationToken cancellationToken = default)
     {
         filter ??= new AppRunFilter();
         var path = new ApiPath("app-runs").With("namespace", filter.Namespace).With("app", filter.App).With("status", filter.Status?.ToString())

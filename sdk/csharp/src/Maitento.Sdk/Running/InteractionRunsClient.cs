@@ -22,7 +22,7 @@ public sealed class InteractionRunsClient
     /// <param name="cancellationToken">Ends the call.</param>
     /// <returns>The runs.</returns>
     [Operation("interactionRuns.list", "listInteractionRuns")]
-    public Task<IReadOnlyList<InteractionRun>> ListAsync(InteractionRunFilter? filter = null, CancellationToken cancellationToken = default)
+    public Task<IReadOnlyList<InteractionRunItem>> ListAsync(InteractionRunFilter? filter = null, CancellationToken cancellationToken = default)
     {
         filter ??= new InteractionRunFilter();
         var path = new ApiPath("interaction-runs").With("namespace", filter.Namespace).With("interaction", filter.Interaction)
