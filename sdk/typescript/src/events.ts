@@ -11,6 +11,8 @@ import { backoff, pause } from "./time.js";
 import type { Listener, Waiting } from "./waiting.js";
 
 export interface EventOptions extends CallOptions {
+  /** Ends the stream whenever it is aborted: who reads it gets the signal's reason. */
+  signal?: AbortSignal | undefined;
   /** Only events of this namespace. Without `run`, `namespace` and `kind` the stream serves all who wait in this client. */
   namespace?: string | undefined;
   /** Only events of these kinds. */
@@ -148,12 +150,15 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
   static async open(http: Http, waiting: Waiting, options: EventOptions, ended: () => void): Promise<EventStream> {
     const stream = new EventStream(http, waiting, options, ended);
     const { signal } = options;
+    signal?.throwIfAborted();
     const stop = (): void => {
+      stream.#end(signal?.reason as Error);
       stream.stop();
     };
     signal?.addEventListener("abort", stop, { once: true });
-    await http.hello(signal);
+    stream.#stop.signal.addEventListener("abort", () => signal?.removeEventListener("abort", stop), { once: true });
     try {
+      await http.hello(signal);
       const connection = await http.patiently(() => stream.#connect(), { method: "GET", signal });
       void stream.#run(connection);
       return stream;
@@ -161,8 +166,6 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
       stream.stop();
       signal?.throwIfAborted();
       throw error;
-    } finally {
-      signal?.removeEventListener("abort", stop);
     }
   }
 
@@ -204,7 +207,6 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
   /** @internal */
   stop(): void {
     this.#end(undefined);
-    this.#stop.abort(new Error("the event stream was closed"));
   }
 
   /** @internal */
@@ -224,6 +226,7 @@ export class EventStream implements AsyncIterable<MaitentoEvent>, AsyncDisposabl
     this.#lost();
     this.#wake?.();
     this.#ended();
+    this.#stop.abort(new Error("the event stream has ended"));
   }
 
   #lost(): void {

@@ -59,6 +59,7 @@ export class WireError extends Error {
   }
 }
 
+const TRUST = "NODE_EXTRA_CA_CERTS=FILE makes Node trust it";
 const SENTENCES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused: nothing listens there",
   ECONNRESET: "the connection broke",
@@ -69,6 +70,9 @@ const SENTENCES: Readonly<Record<string, string>> = {
   EAI_AGAIN: "the host name cannot be looked up now",
   EHOSTUNREACH: "no way to that host",
   ENETUNREACH: "no way to that network",
+  DEPTH_ZERO_SELF_SIGNED_CERT: `self-signed certificate: ${TRUST}`,
+  SELF_SIGNED_CERT_IN_CHAIN: `self-signed certificate: ${TRUST}`,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: `nobody that is trusted signed its certificate: ${TRUST}`,
 };
 
 function codeOf(error: unknown): string {

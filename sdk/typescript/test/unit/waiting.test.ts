@@ -194,6 +194,27 @@ test("the server says why it ends a stream: come back, or not", async () => {
   assert.deepEqual(await take(own, 1), []);
 });
 
+test("a stream ends with its signal, and when it is closed; who waits goes on without it", async () => {
+  const fake = new Fake();
+  await using server = await Scripted.start(fake.handle);
+  await using mt = server.client();
+  const controller = new AbortController();
+  const events = await mt.events.open({ signal: controller.signal });
+  const wait = mt.capsuleRuns.execAndWait("r1", LS);
+  await until(() => fake.status.has("c1"), "the command");
+  const reading = take(events, 1);
+  controller.abort(new Error("mine"));
+  await assert.rejects(reading, /mine/);
+  await until(() => fake.waits.length === 1, "a request that waits in its place");
+  fake.end("c1");
+  assert.equal((await wait).exitCode, 3);
+  const other = await mt.events.open();
+  const rest = take(other, 1);
+  await other.close();
+  assert.deepEqual(await rest, []);
+  await assert.rejects(mt.events.open({ signal: controller.signal }), /mine/);
+});
+
 test("filters go to the server, and a filtered stream is asked only for what it hears of", async () => {
   const fake = new Fake();
   await using server = await Scripted.start(fake.handle);
