@@ -59,6 +59,7 @@ def hasty(monkeypatch):
         monkeypatch.setattr(module, "SILENCE", 3.0)
     for module in (tasks_commands, threads_commands, tasks_core, threads_core):
         monkeypatch.setattr(module, "SLACK", 2.0)
+    for module in (tasks_commands, threads_commands):
         monkeypatch.setattr(module, "ANSWER", 3.0)
     for module in (tasks_commands, threads_commands, tasks_waiting, threads_waiting):
         monkeypatch.setattr(module, "WAIT", 3)
