@@ -150,8 +150,9 @@ def test_a69_reads_and_writes_a_file_system_and_starts_a_capsule(ada, home, runs
 
 
 def test_a69_the_python_client_needs_no_configuration_either(ada, home, runs):
-    for file in sorted((mtserver.ROOT / "sdk/python/maitento").glob("*.py")):
-        ada.write(home, "work", f"/{file.name}", file.read_bytes())
+    package = mtserver.ROOT / "sdk/python/maitento"
+    for file in sorted(package.rglob("*.py")):
+        ada.write(home, "work", f"/{file.relative_to(package)}", file.read_bytes())
     ada.write(home, "work", "/data.txt", "read inside\n")
     ada.deploy(home, {"capsules/job.mtr": mtr({"startup": [{"command": "true"}], "autoTerminate": True,
                                               "limits": SANDBOX["limits"]})})

@@ -38,7 +38,7 @@ def request_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
 def parse_head(data: bytes) -> Head:
     """The head of an answer, without the empty line at its end."""
     first, *rest = data.decode("latin-1").split("\r\n")
-    match = re.fullmatch(r"HTTP/1\.([01]) (\d{3})(?: .*)?", first)
+    match = re.fullmatch(r"HTTP/1\.([01]) ([0-9]{3})(?: .*)?", first)
     if not match:
         raise NotHttp("the answer is no HTTP")
     headers: Dict[str, str] = {}
@@ -61,7 +61,7 @@ def body_length(method: str, head: Head) -> Optional[int]:
     length = head.headers.get("content-length")
     if length is None:
         return None
-    if not length.isdigit():
+    if not re.fullmatch(r"[0-9]{1,18}", length):
         raise Broken("the answer has a length that is none")
     return int(length)
 

@@ -192,7 +192,7 @@ def problem_of(url: str, status: int, headers: Mapping[str, str], raw: bytes) ->
     for found in Problem(problem).diagnostics or []:
         message += f"\n  {found.file}:{found.line}:{found.column}: {found.message}"
     after = headers.get("retry-after", "")
-    return MaitentoError(message, code, status, problem, int(after) if after.isdigit() else None)
+    return MaitentoError(message, code, status, problem, int(after) if re.fullmatch("[0-9]{1,6}", after) else None)
 
 
 def words_of(error: BaseException) -> str:

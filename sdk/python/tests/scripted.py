@@ -96,7 +96,8 @@ class Exchange:
 
 
 class Scripted:
-    def __init__(self):
+    def __init__(self, tls=None):
+        self.tls = tls  # an ssl.SSLContext
         self.seen = []
         self._rules = []
         self._came = threading.Condition()
@@ -108,7 +109,7 @@ class Scripted:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def on(self, method, path, what, once=False):
         """What answers from now on; of several that fit the newest."""
@@ -166,6 +167,8 @@ class Scripted:
             self.connections += 1
             self.most = max(self.most, len(self._open))
         try:
+            if self.tls:
+                connection = self.tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as file:
                 while self._one(connection, file):
                     pass

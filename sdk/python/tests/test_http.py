@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests against a server that misbehaves: framing, breaks, repeats, first contact, many at once."""
 import io
+import ssl
+import subprocess
 import threading
 import time
 
 import pytest
 from maitento import MaitentoError, Whoami, _wire
-from scripted import SERVER, problem
+from scripted import SERVER, Scripted, problem
 
 WHO = {"id": "u1", "name": "ada", "role": "user", "via": "key", "defaultNamespace": "work"}
 
@@ -295,6 +297,48 @@ def test_a_part_of_a_file(server, mt):
     server.on("GET", ".*/files", answer)
     assert b"".join(mt.vfs.open("v").chunks("/x", 3, 3)) == b"345"
     assert server.asked(".*/files")[0].headers["range"] == "bytes=3-5"
+
+
+# ---- TLS ----
+
+
+@pytest.fixture()
+def secure(tmp_path, monkeypatch):
+    """A server with a certificate that nobody else has signed."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    words += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = Scripted(context)
+    yield server, certificate
+    server.stop()
+
+
+def test_tls_is_for_servers_whose_certificate_is_good(secure, clients, monkeypatch):
+    server, certificate = secure
+    server.on("GET", "/v1/whoami", WHO)
+    error = fails(clients(server.url, "mt_key").whoami, "unreachable")
+    assert "certificate" in str(error) and server.seen == []
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    mt, told = clients(server.url, "mt_key", "work"), []
+    server.on("PUT", ".*/files", ENTRY)
+    for _ in range(2):
+        assert mt.whoami().name == "ada"
+        mt.vfs.open("v").upload("/x", io.BytesIO(b"xy" * 500_000), lambda done, _: told.append(done))
+    assert [x.body for x in server.asked(".*/files")] == [b"xy" * 500_000] * 2 and told[-1] == 1_000_000
 
 
 # ---- lists ----

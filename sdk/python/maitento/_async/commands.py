@@ -136,9 +136,9 @@ class CapsuleRuns:
     ) -> Command:
         """Sends a command and waits for its end. One that fails is a result: exit_code, end_reason.
 
-        Arguments as of exec(). on_output is called with each OutputChunk as the command prints; what it raises ends
-        the wait. Where the run ends first this raises CapsuleCommandAbortedError; where the server is away for
-        more than a minute, MaitentoError "outcomeUnknown". Never a result without the command's record.
+        Arguments as of exec(). on_output, a plain function, is called with each OutputChunk as the command prints;
+        what it raises ends the wait. Where the run ends first this raises CapsuleCommandAbortedError; where the server
+        is away for more than a minute, MaitentoError "outcomeUnknown". Never a result without the command's record.
         """
         body = command_body(
             command, arguments, run_as_user, max_duration, run_async, working_directory, environment, stdin

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 
 from .. import _settings
 from .._errors import MaitentoError
-from .._wire import ANSWER, SLACK, path_of
+from .._wire import SLACK, path_of
 from .http import Http
 from .waiting import Hub, until
 
@@ -93,7 +93,6 @@ class Core:
 
         async def ask(seconds: int) -> R:
             path = path_of(*parts, wait=seconds or None, **query)
-            timeout = seconds + SLACK if seconds else ANSWER
-            return make(await self.http.patiently("GET", path, timeout=timeout))
+            return make(await self.http.patiently("GET", path, timeout=seconds + SLACK))
 
         return await until(self.hub, kind, parts[-1], ask, done, timeout, since, lambda: self.http.busy)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 
 from .. import _settings
 from .._errors import MaitentoError
-from .._wire import ANSWER, SLACK, path_of
+from .._wire import SLACK, path_of
 from .http import Http
 from .waiting import Hub, until
 
@@ -94,7 +94,6 @@ class Core:
 
         def ask(seconds: int) -> R:
             path = path_of(*parts, wait=seconds or None, **query)
-            timeout = seconds + SLACK if seconds else ANSWER
-            return make(self.http.patiently("GET", path, timeout=timeout))
+            return make(self.http.patiently("GET", path, timeout=seconds + SLACK))
 
         return until(self.hub, kind, parts[-1], ask, done, timeout, since, lambda: self.http.busy)

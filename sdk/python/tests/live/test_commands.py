@@ -190,7 +190,7 @@ def test_a_wait_has_a_time_out(world, run):
     assert 1.9 < time.monotonic() - began < 10
 
 
-def test_a_thousand_waits_on_one_stream(world, run):
+def test_many_waits_on_one_stream(world, run):
     """Of one client, over a bounded number of connections."""
     runs, codes = world.mt.capsule_runs, []
     with world.mt.events.open():

@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from conftest import ROOT
+from world import ROOT
 from maitento import MaitentoError
 
 NAMES = [

@@ -52,6 +52,21 @@ def begun(world, run):
         time.sleep(0.05)
 
 
+@pytest.fixture()
+def hasty(monkeypatch):
+    """Silence is noticed soon."""
+    for module in (tasks_events, threads_events):
+        monkeypatch.setattr(module, "SILENCE", 3.0)
+    for module in (tasks_commands, threads_commands, tasks_core, threads_core):
+        monkeypatch.setattr(module, "SLACK", 2.0)
+    for module in (tasks_commands, threads_commands):
+        monkeypatch.setattr(module, "ANSWER", 3.0)
+    for module in (tasks_commands, threads_commands, tasks_waiting, threads_waiting):
+        monkeypatch.setattr(module, "WAIT", 3)
+    for stream in (tasks_http.Http.stream, threads_http.Http.stream):
+        monkeypatch.setitem(stream.__kwdefaults__, "timeout", 3.0)
+
+
 @pytest.fixture(params=["alone", "with events", "with output"])
 def waiter(request, world, relay, clients):
     """A client behind the relay, and how it waits."""
@@ -84,16 +99,7 @@ def test_o18_the_way_is_cut(world, run, relay, waiter, away):
     check(world, run, waiting.result(), n)
 
 
-def test_o18_the_way_falls_silent(world, run, relay, waiter, monkeypatch):
-    for module in (tasks_events, threads_events):
-        monkeypatch.setattr(module, "SILENCE", 3.0)
-    for module in (tasks_commands, threads_commands, tasks_core, threads_core):
-        monkeypatch.setattr(module, "SLACK", 2.0)
-        monkeypatch.setattr(module, "ANSWER", 3.0)
-    for module in (tasks_commands, threads_commands, tasks_waiting, threads_waiting):
-        monkeypatch.setattr(module, "WAIT", 3)
-    for stream in (tasks_http.Http.stream, threads_http.Http.stream):
-        monkeypatch.setitem(stream.__kwdefaults__, "timeout", 3.0)
+def test_o18_the_way_falls_silent(hasty, world, run, relay, waiter):
     n = os.urandom(4).hex()
     waiting = Waiting(lambda: waiter(run, LINE.replace("{n}", n)))
     begun(world, run)

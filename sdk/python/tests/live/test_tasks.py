@@ -5,7 +5,7 @@ import gc
 import warnings
 
 import pytest
-from conftest import World
+from world import World
 from maitento import AsyncMaitento
 from twin import Clients
 

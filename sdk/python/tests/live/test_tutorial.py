@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from world import ROOT
 from provider import Provider, say
 
 import mtserver
