@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 using System.Diagnostics;
 using System.Text;
-using Maitento.Entities.Capsules;
 using Maitento.Sdk.Tests.Tools;
 
 namespace Maitento.Sdk.Tests.Live;
