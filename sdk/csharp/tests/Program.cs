@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 // usage: Maitento.Sdk.Tests unit|live [PART OF A NAME...]
 // unit needs nothing; live needs a server (MAITENTO_URL, MAITENTO_API_KEY): tools/with-server runs it with one. Prints TAP.
 using Maitento.Sdk.Tests.Tools;

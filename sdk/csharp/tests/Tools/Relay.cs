@@ -42,7 +42,7 @@ internal sealed class Relay : IAsyncDisposable
     public ValueTask DisposeAsync()
     {
         Cut();
-        _listener.Stop();
+        _listener.Dispose();
         return ValueTask.CompletedTask;
     }
 

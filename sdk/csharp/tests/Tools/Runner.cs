@@ -10,7 +10,20 @@ namespace Maitento.Sdk.Tests.Tools;
 internal sealed class TestAttribute : Attribute;
 
 /// <summary>Something was not as it must be.</summary>
-internal sealed class CheckException(string message) : Exception(message);
+internal sealed class CheckException : Exception
+{
+    public CheckException()
+    {
+    }
+
+    public CheckException(string message) : base(message)
+    {
+    }
+
+    public CheckException(string message, Exception innerException) : base(message, innerException)
+    {
+    }
+}
 
 /// <summary>Runs tests, several at a time, each with a deadline.</summary>
 internal static class Runner

@@ -50,6 +50,12 @@ internal sealed class Answer(Stream stream)
         await stream.FlushAsync();
     }
 
+    public async Task RawBytesAsync(byte[] bytes)
+    {
+        await stream.WriteAsync(bytes);
+        await stream.FlushAsync();
+    }
+
     /// <summary>Breaks the connection off.</summary>
     public void Cut() => IsCut = true;
 }
@@ -96,7 +102,7 @@ internal sealed class ScriptedServer : IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         await _end.CancelAsync();
-        _listener.Stop();
+        _listener.Dispose();
         foreach (var client in _clients.Keys)
             client.Close();
         _end.Dispose();

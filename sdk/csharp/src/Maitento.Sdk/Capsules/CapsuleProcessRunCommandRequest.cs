@@ -49,7 +49,8 @@ public sealed class CapsuleProcessRunCommandRequest
 
     /// <summary>
     /// Called with what the command prints, as it prints it, by <see cref="CapsuleProcessesClient.RunCommandAndWaitAsync"/>: both streams,
-    /// one call at a time, all of it before the method returns. What it throws ends the wait; the command goes on.
+    /// one call at a time, all of it before the method returns. What it throws ends the wait; the command goes on. Of more than 64 such
+    /// calls at a time the later ones are told when earlier ones are over.
     /// </summary>
     [JsonIgnore]
     public Action<CommandOutput>? OnOutput { get; set; }

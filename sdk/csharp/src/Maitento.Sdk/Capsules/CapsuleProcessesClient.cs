@@ -292,7 +292,7 @@ public sealed class CapsuleProcessesClient
     {
         var path = new ApiPath("capsule-runs", runId);
         return _transport.JsonAsync(
-            seconds == 0 ? ApiRequest.Get(path) : ApiRequest.Wait(path.With("until", until), seconds), SdkJson.Default.CapsuleRun, cancellation);
+            ApiRequest.Wait(path.With("until", until), seconds), SdkJson.Default.CapsuleRun, cancellation);
     };
 
     private Task<CapsuleCommand> SendAsync(string runId, CapsuleProcessRunCommandRequest request, int wait, CancellationToken cancellation) =>
@@ -303,8 +303,16 @@ public sealed class CapsuleProcessesClient
 
     private async Task TellOutputAsync(CapsuleCommand command, Action<CommandOutput> onOutput, CancellationToken cancellation)
     {
-        await foreach (var piece in OutputAsync(command.RunId, command.Id, CommandStream.Both, 0, follow: true, cancellation).ConfigureAwait(false))
-            onOutput(piece);
+        await _waiting.Listeners.WaitAsync(cancellation).ConfigureAwait(false);
+        try
+        {
+            await foreach (var piece in OutputAsync(command.RunId, command.Id, CommandStream.Both, 0, follow: true, cancellation).ConfigureAwait(false))
+                onOutput(piece);
+        }
+        finally
+        {
+            _waiting.Listeners.Release();
+        }
     }
 
     private async Task<CapsuleCommand> EndedAsync(CapsuleCommand command, long? since, TimeSpan? timeout, CancellationToken cancellation)
@@ -321,7 +329,7 @@ public sealed class CapsuleProcessesClient
         {
             var path = new ApiPath("capsule-runs", runId, "commands", commandId);
             return _transport.JsonAsync(
-                seconds == 0 ? ApiRequest.Get(path) : ApiRequest.Wait(path, seconds), SdkJson.Default.CapsuleCommand, token);
+                ApiRequest.Wait(path, seconds), SdkJson.Default.CapsuleCommand, token);
         }
 
         return _waiting.UntilAsync(OfCommand, commandId, Read, static command => command.HasEnded, since, timeout, cancellation);

@@ -4,8 +4,8 @@ namespace Maitento.Entities.Capsules;
 /// <summary>A file system that a run mounts.</summary>
 public sealed class VfsMount
 {
-    /// <summary>Its name.</summary>
-    public required string Vfs { get; set; }
+    /// <summary>Its name; empty in a capsule's definition where it is there no more.</summary>
+    public string Vfs { get; set; } = "";
 
     /// <summary>It is at <c>/mnt/</c> and this.</summary>
     public required string MountName { get; set; }
@@ -14,8 +14,8 @@ public sealed class VfsMount
 /// <summary>A secret that a run mounts.</summary>
 public sealed class SecretMount
 {
-    /// <summary>Its name.</summary>
-    public required string Secret { get; set; }
+    /// <summary>Its name; empty in a capsule's definition where it is there no more.</summary>
+    public string Secret { get; set; } = "";
 
     /// <summary>It is at <c>/mnt/secrets/</c> and this.</summary>
     public required string MountName { get; set; }

@@ -23,7 +23,14 @@ internal sealed class Waiting(EndWatch watch) : IDisposable
 
     internal EndWatch Watch { get; } = watch;
 
-    public void Dispose() => _slots.Dispose();
+    /// <summary>How many calls may listen to what their commands print: each has two connections.</summary>
+    internal SemaphoreSlim Listeners { get; } = new(Slots, Slots);
+
+    public void Dispose()
+    {
+        _slots.Dispose();
+        Listeners.Dispose();
+    }
 
     /// <summary>The record when it is as wanted, or as it is when the time is over.</summary>
     /// <param name="kind">Of the event that tells it.</param>

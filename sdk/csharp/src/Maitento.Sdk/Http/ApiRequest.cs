@@ -43,14 +43,19 @@ internal sealed class ApiRequest(HttpMethod method, string path)
 
     internal static ApiRequest Get(ApiPath path) => new(HttpMethod.Get, path.ToString());
 
-    /// <summary>A GET that the server answers when something came of it, or after so many seconds.</summary>
-    internal static ApiRequest Wait(ApiPath path, int seconds) => new(HttpMethod.Get, path.With("wait", seconds).ToString())
-    {
-        AnswerWithin = TimeSpan.FromSeconds(seconds + 15),
-        IsLong = true,
-    };
+    /// <summary>
+    /// A GET that the server answers when something came of it, or after so many seconds. Without any it is a look, which goes another way
+    /// soon where the one that it took has died in silence.
+    /// </summary>
+    internal static ApiRequest Wait(ApiPath path, int seconds) => seconds == 0
+        ? new(HttpMethod.Get, path.ToString()) { AnswerWithin = TimeSpan.FromSeconds(10) }
+        : new(HttpMethod.Get, path.With("wait", seconds).ToString()) { AnswerWithin = TimeSpan.FromSeconds(seconds + 10), IsLong = true };
 
-    internal static ApiRequest Delete(ApiPath path) => new(HttpMethod.Delete, path.ToString());
+    /// <summary>
+    /// A DELETE. Its empty body keeps the HTTP client from repeating it by itself: whoever repeats has to know, as the second time
+    /// finds nothing.
+    /// </summary>
+    internal static ApiRequest Delete(ApiPath path) => new(HttpMethod.Delete, path.ToString()) { Content = () => new ByteArrayContent([]) };
 
     /// <summary>A POST without a body, of something that is answered alike when it is repeated.</summary>
     internal static ApiRequest Act(ApiPath path) => new(HttpMethod.Post, path.ToString()) { RepeatsAlike = true };
@@ -69,7 +74,7 @@ internal sealed class ApiRequest(HttpMethod method, string path)
         {
             Content = () => JsonContent(bytes),
             IdempotencyKey = key ?? Guid.NewGuid().ToString(),
-            AnswerWithin = wait == 0 ? Ordinary : TimeSpan.FromSeconds(wait + 15),
+            AnswerWithin = wait == 0 ? Ordinary : TimeSpan.FromSeconds(wait + 10),
             IsLong = wait > 0,
         };
     }

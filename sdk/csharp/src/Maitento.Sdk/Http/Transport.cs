@@ -231,7 +231,7 @@ internal sealed class Transport : IDisposable
         var problem = await ReadProblemAsync(answer, watch).ConfigureAwait(false);
         var code = string.IsNullOrEmpty(problem?.Code) ? ErrorCode.Of(status) : problem.Code;
         var message = string.IsNullOrEmpty(problem?.Detail) ? $"the server at {_settings.Url} answered with status {status}" : problem.Detail;
-        var diagnostics = ReadDiagnostics(problem);
+        var diagnostics = problem?.Diagnostics ?? [];
         foreach (var found in diagnostics)
             message += $"\n  {found}";
         return new MaitentoException(message, code, status)
@@ -257,20 +257,6 @@ internal sealed class Transport : IDisposable
         {
             watch.ThrowIfCallerCancelled();
             return null; // the status says enough
-        }
-    }
-
-    private static IReadOnlyList<Diagnostic> ReadDiagnostics(Problem? problem)
-    {
-        if (problem?.OtherMembers is not { } members || !members.TryGetValue("diagnostics", out var list) || list.ValueKind != JsonValueKind.Array)
-            return [];
-        try
-        {
-            return list.Deserialize(SdkJson.Default.IReadOnlyListDiagnostic) ?? [];
-        }
-        catch (JsonException)
-        {
-            return [];
         }
     }
 

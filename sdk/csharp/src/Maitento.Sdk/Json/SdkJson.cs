@@ -35,7 +35,6 @@ namespace Maitento.Sdk.Json;
 [JsonSerializable(typeof(ProviderTest))]
 [JsonSerializable(typeof(Page<Provider>), TypeInfoPropertyName = "ProviderPage")]
 [JsonSerializable(typeof(DeployResult))]
-[JsonSerializable(typeof(IReadOnlyList<Diagnostic>))]
 [JsonSerializable(typeof(Page<ResourceItem>), TypeInfoPropertyName = "ResourceItemPage")]
 [JsonSerializable(typeof(Resource))]
 [JsonSerializable(typeof(App))]

@@ -92,11 +92,9 @@ public class AppRunItem : Record
 public sealed class AppRun : AppRunItem
 {
     /// <summary>By the names of the parameters.</summary>
-    [Optional]
     public IReadOnlyDictionary<string, JsonElement> Inputs { get; set; } = new Dictionary<string, JsonElement>();
 
     /// <summary>What the program set by <c>AppStateSetOutput…</c>.</summary>
-    [Optional]
     public IReadOnlyDictionary<string, JsonElement> Outputs { get; set; } = new Dictionary<string, JsonElement>();
 
     /// <summary>What <c>main</c> returned: a text (which prints as it is), a number, true or false, an object or a list; null of void, and until then.</summary>

@@ -15,47 +15,36 @@ public sealed class Capsule : DeployedResource
 public sealed class CapsuleDefinition : Record
 {
     /// <summary>Debian packages beside those of the image.</summary>
-    [Optional]
     public IReadOnlyList<string> Packages { get; set; } = [];
 
     /// <summary>Users beside <c>maitento</c>.</summary>
-    [Optional]
     public IReadOnlyList<CapsuleUser> Users { get; set; } = [];
 
     /// <summary>File systems that it mounts.</summary>
-    [Optional]
     public IReadOnlyList<VfsMount> Vfs { get; set; } = [];
 
     /// <summary>Secrets that it mounts.</summary>
-    [Optional]
     public IReadOnlyList<SecretMount> Secrets { get; set; } = [];
 
     /// <summary>What runs as it starts.</summary>
-    [Optional]
     public IReadOnlyList<StartupCommand> Startup { get; set; } = [];
 
     /// <summary>Whether it ends when its start-up commands have.</summary>
-    [Optional]
     public bool AutoTerminate { get; set; }
 
     /// <summary>Its longest life, from the start.</summary>
-    [Optional]
-    public TimeSpan? MaxDuration { get; set; }
+    public TimeSpan MaxDuration { get; set; }
 
     /// <summary>The image that it runs on; null for the server's default.</summary>
-    [Optional]
     public string? Image { get; set; }
 
     /// <summary>What it may use.</summary>
-    [Optional]
-    public CapsuleLimits? Limits { get; set; }
+    public CapsuleLimits Limits { get; set; } = new();
 
     /// <summary><c>none</c> or <c>internet</c>.</summary>
-    [Optional]
-    public string? Network { get; set; }
+    public string Network { get; set; } = "";
 
     /// <summary>Variables of all its commands.</summary>
-    [Optional]
     public IReadOnlyDictionary<string, string> Environment { get; set; } = new Dictionary<string, string>();
 }
 

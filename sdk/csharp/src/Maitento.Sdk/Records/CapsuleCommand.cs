@@ -76,11 +76,9 @@ public class CapsuleCommandItem : Record
 public sealed class CapsuleCommand : CapsuleCommandItem
 {
     /// <summary>When it has ended: the last 65,536 characters that it printed; bytes that are no UTF-8 are U+FFFD.</summary>
-    [Optional]
     public string OutputStandard { get; set; } = "";
 
     /// <summary>The same of its error output.</summary>
-    [Optional]
     public string OutputError { get; set; } = "";
 
     /// <summary>How many characters it printed in all, where that is more.</summary>

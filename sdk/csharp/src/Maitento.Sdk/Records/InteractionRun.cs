@@ -90,7 +90,6 @@ public sealed class InteractionRun : InteractionRunItem
     public string? Output { get; set; }
 
     /// <summary>By the names that the interaction declares.</summary>
-    [Optional]
     public IReadOnlyDictionary<string, JsonElement> Inputs { get; set; } = new Dictionary<string, JsonElement>();
 }
 

@@ -26,4 +26,8 @@ public sealed class Problem : Record
 
     /// <summary>What one may do.</summary>
     public string Help { get; set; } = "";
+
+    /// <summary>Of a deploy: faults with their places.</summary>
+    [Optional]
+    public IReadOnlyList<Diagnostic>? Diagnostics { get; set; }
 }

@@ -53,7 +53,7 @@ public sealed class AppRunsClient
         Task<AppRun> Read(int seconds, CancellationToken cancellation)
         {
             var path = new ApiPath("app-runs", runId);
-            return _transport.JsonAsync(seconds == 0 ? ApiRequest.Get(path) : ApiRequest.Wait(path, seconds), SdkJson.Default.AppRun, cancellation);
+            return _transport.JsonAsync(ApiRequest.Wait(path, seconds), SdkJson.Default.AppRun, cancellation);
         }
 
         return _waiting.UntilAsync("appRun", runId, Read, static run => run.HasEnded, null, timeout, cancellationToken);

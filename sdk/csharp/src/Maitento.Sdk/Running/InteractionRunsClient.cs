@@ -75,7 +75,7 @@ public sealed class InteractionRunsClient
         var path = new ApiPath("interaction-runs", runId, "text").With("stream", stream).With("from", from);
         var seconds = (int)Math.Ceiling(wait.TotalSeconds);
         return _transport.JsonAsync(
-            seconds == 0 ? ApiRequest.Get(path) : ApiRequest.Wait(path, seconds), SdkJson.Default.InteractionText, cancellationToken);
+            ApiRequest.Wait(path, seconds), SdkJson.Default.InteractionText, cancellationToken);
     }
 
     /// <summary>Ends a run: the model is not asked any more. One that has ended before is as it was.</summary>
@@ -90,6 +90,6 @@ public sealed class InteractionRunsClient
     {
         var path = new ApiPath("interaction-runs", runId);
         return _transport.JsonAsync(
-            seconds == 0 ? ApiRequest.Get(path) : ApiRequest.Wait(path, seconds), SdkJson.Default.InteractionRun, cancellation);
+            ApiRequest.Wait(path, seconds), SdkJson.Default.InteractionRun, cancellation);
     }
 }
