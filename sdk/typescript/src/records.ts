@@ -269,11 +269,11 @@ export interface Resource<Definition = JsonValue> {
 }
 
 export interface Limits {
-  memory?: string | null;
+  memory: string | null;
   /** Null is all of the machine's. */
-  cpus?: number | null;
-  pids?: number | null;
-  disk?: string | null;
+  cpus: number | null;
+  pids: number | null;
+  disk: string | null;
 }
 
 export interface StartupCommand {
@@ -285,17 +285,17 @@ export interface StartupCommand {
 }
 
 export interface CapsuleDefinition {
-  packages?: string[];
-  users?: { name: string }[];
-  vfs?: { vfs?: string; mountName: string }[];
-  secrets?: { secret?: string; mountName: string }[];
-  startup?: StartupCommand[];
-  autoTerminate?: boolean;
-  maxDuration?: string;
-  image?: string | null;
-  limits?: Limits;
-  network?: "none" | "internet";
-  environment?: Record<string, string>;
+  packages: string[];
+  users: { name: string }[];
+  vfs: { vfs?: string; mountName: string }[];
+  secrets: { secret?: string; mountName: string }[];
+  startup: StartupCommand[];
+  autoTerminate: boolean;
+  maxDuration: string;
+  image: string | null;
+  limits: Limits;
+  network: "none" | "internet";
+  environment: Record<string, string>;
 }
 
 export type Capsule = Resource<CapsuleDefinition>;
@@ -362,7 +362,7 @@ export interface CapsuleRun {
   /** How long each part of the start took, in microseconds. */
   phases: { name: string; us: number }[];
   /** When what its commands printed was removed. */
-  dateOutputsRemoved?: string | null;
+  dateOutputsRemoved: string | null;
   memoryPeakBytes: number;
   cpuMicroseconds: number;
   /** From its start to its end, or until now. */
@@ -526,11 +526,11 @@ export interface AppRunItem {
 
 export interface AppRun extends AppRunItem {
   /** By the names of the parameters. */
-  inputs?: JsonObject;
+  inputs: JsonObject;
   /** What the program set by `AppStateSetOutput…`, in the order in which each was set first. */
-  outputs?: JsonObject;
+  outputs: JsonObject;
   /** What `main` returned: a string, number, bool, object or list; null of void, and until then. */
-  returnValue?: JsonValue;
+  returnValue: JsonValue;
   /** Where it was asked for: what it printed, as far as that is kept. */
   consoleOutputs?: ConsoleLine[];
 }
@@ -627,9 +627,9 @@ export interface InteractionRunItem {
 
 export interface InteractionRun extends InteractionRunItem {
   /** What the model answered: JSON as a text where the interaction has a schema, which it fits; else any text. */
-  output?: string | null;
+  output: string | null;
   /** By the names that the interaction declares. */
-  inputs?: JsonObject;
+  inputs: JsonObject;
 }
 
 /** What the model was asked, what it answered, and what was wrong with that. */
