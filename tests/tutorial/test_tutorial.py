@@ -112,8 +112,6 @@ def test_078_088_a_command_that_fails(world, said, model):
 
 
 def test_005_088_the_package_that_the_command_needs(world, said, model, as_it_was):
-    if world.language.name != "python":
-        pytest.skip("the package is installed by the same server: once is enough")
     if not debian_is_there():
         pytest.skip("needs Debian's archive")
     edit(world, "maitento/capsules/workbench.mtr", 'maxDuration = "00:10:00"\n', 'maxDuration = "00:10:00"\npackages = ["sqlite3"]\n')

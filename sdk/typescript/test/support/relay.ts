@@ -10,7 +10,8 @@ export class Relay implements AsyncDisposable {
   readonly #pairs = new Set<[net.Socket, net.Socket]>();
   #refuses = false;
   #swallows = false;
-  #silent = new Set<net.Socket>();
+  readonly #silent = new Set<net.Socket>();
+  readonly #sockets = new Set<net.Socket>();
 
   private constructor(url: string) {
     const { where } = parseAddress(url);
@@ -44,7 +45,10 @@ export class Relay implements AsyncDisposable {
       client.destroy();
       server.destroy();
     };
-    for (const socket of pair) socket.on("error", end).on("close", end);
+    for (const socket of pair) {
+      this.#sockets.add(socket);
+      socket.on("error", end).on("close", end);
+    }
     client.on("data", (data) => {
       if (!this.#silent.has(client)) server.write(data);
     });
@@ -84,8 +88,7 @@ export class Relay implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    this.#silent = new Set();
-    this.cut();
+    for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 }
