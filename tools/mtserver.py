@@ -249,8 +249,14 @@ class Server:
                 pass
             self._end(self.server)
             self._end(self.runner)
+            self.keep_logs()
             if self.temporary:
                 self.purge()
+
+    def keep_logs(self):
+        """Into the folder of MT_LOGS, where there is one."""
+        for log in self.dir.glob("*.log") if "MT_LOGS" in os.environ else []:
+            shutil.copy(log, Path(os.environ["MT_LOGS"]) / f"{self.instance}-{log.name}")
 
     def purge(self):
         """Removes what is left of this instance: processes, groups, the scratch disk, the folder."""

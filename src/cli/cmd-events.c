@@ -58,21 +58,16 @@ static bool has_run(const mt_json *e)
 // of the id, by which mt finds them.
 static char *subject_of(const events *v, const mt_json *e)
 {
-    const char *ns = cli_text(e, "namespace"), *name = cli_text(e, "name"), *kind;
-    bool with_ns = ns[0] && !v->of_one_namespace;
-    _cleanup_free_ char *of_command = NULL;
+    const char *kind = cli_text(e, "kind"), *ns = cli_text(e, "namespace");
+    const char *name = cli_text(e, "name"), *id = ending_of(cli_text(e, "id"));
+    bool with_ns = ns[0] && !v->of_one_namespace && !mt_streq(kind, "namespace");
+    _cleanup_free_ char *space = with_ns ? xprintf("%s/", ns) : xstrdup("");
 
-    kind = cli_text(e, "kind");
-    if (mt_streq(kind, "namespace"))
-        with_ns = false;
     if (mt_streq(kind, "command"))
-        name = of_command = xprintf("of run %s", ending_of(cli_text(e, "runId")));
-    if (!has_run(e) && name[0])
-        return xprintf("%s%s%s", with_ns ? ns : "", with_ns ? "/" : "", name);
-    if (mt_streq(kind, "command"))
-        return xprintf("%s %s", ending_of(cli_text(e, "id")), name);
-    return xprintf("%s%s%s%s%s", with_ns ? ns : "", with_ns ? "/" : "", name, name[0] ? " " : "",
-                   ending_of(cli_text(e, "id")));
+        return xprintf("%s of run %s", id, ending_of(cli_text(e, "runId")));
+    if (name[0] && !has_run(e))
+        return xprintf("%s%s", space, name);
+    return xprintf("%s%s%s%s", space, name, name[0] ? " " : "", id);
 }
 
 // How runs and commands end when nothing happens to them.

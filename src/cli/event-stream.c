@@ -6,7 +6,6 @@
 #include <errno.h>
 
 enum {
-    LINE_MAX_BYTES = 4 << 20,
     SILENCE_MS = 45000, // three heartbeats
     PATIENCE_MS = 60000,
 };
@@ -34,68 +33,43 @@ static void take_hello(event_stream *s, const mt_json *data)
     s->after = cli_int(data, "after");
 }
 
-static int take_event(event_stream *s, mt_err **err)
+static int take_event(mt_str name, mt_str text, void *user)
 {
+    event_stream *s = user;
     _cleanup_json_ mt_json *data = NULL;
 
-    if (mt_json_parse(mt_buf_str(&s->text), s->text.len, NULL, &data, err) < 0)
-        return mt_wrap(err, "an event of %s is no JSON", s->c->url.value);
-    if (mt_streq(s->event, "end"))
-        return take_end(s, data, err);
-    if (mt_streq(s->event, "hello")) {
+    if (mt_json_parse(text.data, text.len, NULL, &data, &s->fault) < 0)
+        return mt_wrap(&s->fault, "an event of %s is no JSON", s->c->url.value);
+    if (mt_str_eq(name, "end"))
+        return take_end(s, data, &s->fault);
+    if (mt_str_eq(name, "hello")) {
         take_hello(s, data);
         return 0;
     }
-    if (s->take(s->event, data, s->data, err) < 0)
+    if (s->take(name.data, data, s->data, &s->fault) < 0)
         return -1;
-    if (mt_streq(s->event, "change"))
+    if (mt_str_eq(name, "change"))
         s->after = cli_int(data, "number");
     return 0;
-}
-
-// A line without its end.
-static int take_line(event_stream *s, mt_str line, mt_err **err)
-{
-    static const char EVENT[] = "event: ", DATA[] = "data: ";
-    int r = 0;
-
-    if (line.len == 0) {
-        if (s->text.len > 0 && s->event[0])
-            r = take_event(s, err);
-        mt_buf_clear(&s->text);
-        s->event[0] = '\0';
-        return r;
-    }
-    if (line.len > strlen(EVENT) && memcmp(line.data, EVENT, strlen(EVENT)) == 0)
-        (void)snprintf(s->event, sizeof(s->event), "%.*s", (int)(line.len - strlen(EVENT)),
-                       line.data + strlen(EVENT));
-    else if (line.len > strlen(DATA) && memcmp(line.data, DATA, strlen(DATA)) == 0)
-        (void)mt_buf_add(&s->text, line.data + strlen(DATA), line.len - strlen(DATA));
-    return s->text.failed ? mt_fail(err, MT_E_TOO_LARGE, "an event of %s has more than %d MiB",
-                                    s->c->url.value, LINE_MAX_BYTES >> 20)
-                          : 0;
 }
 
 static int on_data(const void *piece, size_t len, void *data, mt_err **err)
 {
     event_stream *s = data;
-    const char *at = piece, *end = at + len;
+    int r;
 
     s->heard = s->c->reached = true;
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-
-        if (mt_buf_add(&s->line, at, (size_t)((stop ? stop : end) - at)) < 0)
-            return mt_fail(err, MT_E_TOO_LARGE, "an event of %s has more than %d MiB",
-                           s->c->url.value, LINE_MAX_BYTES >> 20);
-        if (!stop)
-            return 0;
-        if (take_line(s, (mt_str){mt_buf_str(&s->line), s->line.len}, err) < 0)
-            return -1;
-        mt_buf_clear(&s->line);
-        at = stop + 1;
-    }
-    return 0;
+    r = mt_sse_feed(&s->sse, piece, len);
+    if (r == 0)
+        return 0;
+    if (r == -ENOMEM)
+        return mt_fail_oom(err);
+    if (r == -EMSGSIZE)
+        return mt_fail(err, MT_E_TOO_LARGE, "an event of %s has more than %d MiB", s->c->url.value,
+                       MT_SSE_EVENT_MAX >> 20);
+    mt_err_move(err, s->fault);
+    s->fault = NULL;
+    return -1;
 }
 
 static int on_head(const transport_answer *a, void *data, mt_err **err)
@@ -125,11 +99,13 @@ static int read_once(event_stream *s, mt_err **err)
                                  .data = s,
                                  .idle_timeout_ms = SILENCE_MS};
 
+    int r;
+
     s->heard = s->ended = false;
-    s->event[0] = '\0';
-    mt_buf_clear(&s->line);
-    mt_buf_clear(&s->text);
-    return api_send(s->c, &request, &answer, err);
+    mt_sse_init(&s->sse, take_event, s);
+    r = api_send(s->c, &request, &answer, err);
+    mt_sse_done(&s->sse);
+    return r;
 }
 
 // What it has is too old: from here on. Once, as the next number is a new one.
@@ -154,8 +130,6 @@ int event_stream_run(event_stream *s, mt_err **err)
     int tries = 0, r;
 
     s->after = -1;
-    s->line = (mt_buf)MT_BUF_INIT(LINE_MAX_BYTES);
-    s->text = (mt_buf)MT_BUF_INIT(LINE_MAX_BYTES);
     for (;;) {
         mt_err *cause = NULL;
 
@@ -183,7 +157,5 @@ int event_stream_run(event_stream *s, mt_err **err)
             break;
         }
     }
-    mt_buf_done(&s->line);
-    mt_buf_done(&s->text);
     return r;
 }

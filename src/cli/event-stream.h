@@ -4,6 +4,7 @@
 // is printed have no number: they may come again.
 #pragma once
 
+#include "base/sse.h"
 #include "cli/cli.h"
 
 typedef struct event_stream {
@@ -16,11 +17,10 @@ typedef struct event_stream {
     void *data;
     // The module's.
     int64_t after; // the last number, -1: none yet
-    mt_buf line;   // what came of one
-    char event[16];
-    mt_buf text; // of the event's data so far
-    bool heard;  // something came by this connection
-    bool ended;  // an `end` came
+    mt_sse sse;
+    mt_err *fault; // of an event that cannot be taken
+    bool heard;    // something came by this connection
+    bool ended;    // an `end` came
 } event_stream;
 
 // 0: the server has told all that was asked for (follow=false); -1 with *err set, also when it is

@@ -48,8 +48,8 @@ typedef struct mt_interaction_start {
 // where its agent, prompt or schema was removed; tooLarge where the task comes to more than 1 MiB.
 int mt_interactions_start(mt_interactions *x, const mt_interaction_start *start,
                           mt_interaction_run *ret, mt_err **err);
-// Asks for the end of a run. What comes of it is told by the run. by_parent: of an app or capsule
-// run that has ended.
+// Asks for the end of a run. What comes of it is told by the run. by_parent: of the app run that
+// started it and has ended.
 int mt_interactions_cancel(mt_interactions *x, const char *id, const char *by, bool by_parent,
                            mt_err **err);
 

@@ -99,7 +99,8 @@ const mt_json *mt_json_get_str(const mt_json *object, mt_str name);
 size_t mt_json_find(const mt_json *object, mt_str name); // position, or SIZE_MAX when absent
 mt_str mt_json_name_at(const mt_json *object, size_t i); // {NULL, 0} past the end
 const mt_json *mt_json_value_at(const mt_json *object, size_t i);
-// RFC 6901: "" is v itself, "/a/0" a step each, ~0 and ~1 escapes; NULL where nothing is there.
+// RFC 6901: "" is v itself, "/a/0" a step each, ~0 and ~1 escapes; NULL where nothing is there, and
+// where there is no memory to undo escapes: without ~ it needs none.
 const mt_json *mt_json_pointer(const mt_json *v, mt_str pointer);
 
 // About the bytes of memory that v takes with all that is in it. What is in it twice counts twice,

@@ -254,7 +254,8 @@ static int place(reader *r, mt_json *v)
     r->weight += parent ? parent->weight - before : mt_json_weight(v);
     if (r->limits.weight && r->weight > r->limits.weight)
         return TOO(r, r->at, "JSON that takes more than %zu bytes of memory", r->limits.weight);
-    v->held = parent && !v->constant ? true : v->held;
+    if (parent && !v->constant) // constants are of all threads, and not written to
+        v->held = true;
     if (json_is_box(v))
         r->stack[r->depth++] = json_box_of(v);
     return 0;

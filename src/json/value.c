@@ -486,6 +486,8 @@ static const mt_json *step(const mt_json *v, mt_str token)
             return NULL;
         return mt_parse_u64(token, SIZE_MAX, &i) ? mt_json_at(v, (size_t)i) : NULL;
     }
+    if (!token.len || !memchr(token.data, '~', token.len))
+        return mt_json_get_str(v, token);
     if (!untilde(token, &name))
         return NULL;
     return mt_json_get_str(v, (mt_str){mt_buf_str(&name), name.len});

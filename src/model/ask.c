@@ -157,7 +157,9 @@ static void conclude(ask *a, mt_model_end end, const char *sentence)
 
 static void conclude_with(ask *a, verdict *v)
 {
-    conclude(a, v->end, mt_buf_str(&v->sentence));
+    bool none = v->sentence.failed && v->sentence.len == 0;
+
+    conclude(a, v->end, none ? "out of memory for saying why" : mt_buf_str(&v->sentence));
     mt_buf_done(&v->sentence);
 }
 

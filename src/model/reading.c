@@ -206,20 +206,35 @@ void reading_finish(reading *r, const mt_json *word, const finish_name *names, s
 
 // --- bytes --------------------------------------------------------------------------------------
 
+// NULL where it is no JSON, or there was no memory for it, which is the reading's problem then.
+static mt_json *parse_as_it_is(reading *r, mt_str text)
+{
+    _cleanup_err_ mt_err *err = NULL;
+    mt_json *v = NULL;
+
+    if (mt_json_parse(text.data, text.len, &LIMITS, &v, &err) == 0)
+        return v;
+    if (mt_err_code(err) == MT_E_OOM)
+        fail(r, -ENOMEM);
+    return NULL;
+}
+
 // Strictly, or where that fails only for characters that are cut, tamed.
 static mt_json *parse(reading *r, mt_str text)
 {
     _cleanup_buf_ mt_buf tamed = MT_BUF_INIT(LIMITS.bytes);
-    mt_json *v = NULL;
+    mt_json *v = parse_as_it_is(r, text);
 
     r->tamed_ = false;
-    if (mt_json_parse(text.data, text.len, &LIMITS, &v, NULL) == 0)
+    if (v || r->problem)
         return v;
-    if (text_tame(text, &tamed) < 0 ||
+    if (text_tame(text, &tamed) == -ENOMEM)
+        fail(r, -ENOMEM);
+    if (tamed.failed ||
         (tamed.len == text.len && tamed.data && memcmp(tamed.data, text.data, text.len) == 0))
         return NULL;
     r->tamed_ = true;
-    return mt_json_parse(mt_buf_str(&tamed), tamed.len, &LIMITS, &v, NULL) == 0 ? v : NULL;
+    return parse_as_it_is(r, (mt_str){mt_buf_str(&tamed), tamed.len});
 }
 
 // An error where an answer should be.
@@ -309,7 +324,7 @@ void reading_end(reading *r)
         read_whole(r);
     for (unsigned c = 0; c < CHANNELS; c++) {
         if (!r->channels_[c].full)
-            (void)text_join_end(&r->channels_[c].join, &r->channels_[c].buf);
+            fail(r, text_join_end(&r->channels_[c].join, &r->channels_[c].buf));
         settle(r, c, true);
     }
     // A model that should have called the tool and talked instead: that is its answer.

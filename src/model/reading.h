@@ -6,7 +6,7 @@
 // (text-join.h), and the key that was sent is masked, should it come back.
 #pragma once
 
-#include "model/sse.h"
+#include "base/sse.h"
 #include "model/text-join.h"
 #include "model/trouble.h"
 #include "json/json.h"

@@ -3,13 +3,16 @@
 // JSON object, a line of stdout an event:
 //   {"do": "ask", "tag", "provider", "wire", "baseUrl", "model", "key", "concurrency", "messages":
 //    [[SPEAKER, TEXT], …], "mode", "schema" (text), "schemaName", "temperature", "maxTokens",
-//    "seconds"}
+//    "seconds", "failing": N}          the N-th allocation for it fails
 //   {"do": "cancel", "tag"}
 //   {"do": "keep", "bytes"}           of answers, more or less
+//   {"do": "failing", "tag"}          prints how many allocations were "left" before the one that
+//   fails
 //   {"do": "free"}                    ends what is under way, and the program
 // At the end of stdin it waits for all answers.
 //   {"tag", "event": "text" | "again" | "answer" | "refused", …}
 #include "base/clock.h"
+#include "base/testalloc.h"
 #include "base/utf8.h"
 #include "model/model.h"
 #include "json/json.h"
@@ -38,6 +41,7 @@ static size_t tag_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what stands below, and stdout
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static size_t open_asks;
+static uint64_t failing_left; // of the last request
 
 static void print(mt_buf *b)
 {
@@ -48,6 +52,7 @@ static void print(mt_buf *b)
     (void)pthread_mutex_unlock(&lock);
 }
 
+// What this program allocates itself does not fail.
 static void begin(mt_jw *w, mt_buf *b, const tagged *t, const char *event)
 {
     mt_jw_init(w, b, 0);
@@ -59,6 +64,7 @@ static void begin(mt_jw *w, mt_buf *b, const tagged *t, const char *event)
 static void on_text(mt_str piece, void *data)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT((size_t)64 << 20);
+    uint64_t failing = testalloc_fail(0);
     mt_jw w;
 
     begin(&w, &b, data, "text");
@@ -66,21 +72,25 @@ static void on_text(mt_str piece, void *data)
     mt_jw_member_bool(&w, "whole", mt_utf8_valid(piece.data, piece.len));
     mt_jw_end_object(&w);
     print(&b);
+    (void)testalloc_fail(failing);
 }
 
 static void on_again(void *data)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
+    uint64_t failing = testalloc_fail(0);
     mt_jw w;
 
     begin(&w, &b, data, "again");
     mt_jw_end_object(&w);
     print(&b);
+    (void)testalloc_fail(failing);
 }
 
 static void on_answer(const mt_model_answer *a, void *data)
 {
     _cleanup_buf_ mt_buf b = MT_BUF_INIT((size_t)64 << 20);
+    uint64_t failing = testalloc_fail(0); // for good: it is over
     mt_jw w;
 
     begin(&w, &b, data, "answer");
@@ -94,6 +104,9 @@ static void on_answer(const mt_model_answer *a, void *data)
     mt_jw_member_int(&w, "tokensOut", a->tokens_out);
     mt_jw_member_int(&w, "tries", a->tries);
     mt_jw_end_object(&w);
+    (void)pthread_mutex_lock(&lock);
+    failing_left = failing;
+    (void)pthread_mutex_unlock(&lock);
     print(&b);
     (void)pthread_mutex_lock(&lock);
     open_asks--;
@@ -169,12 +182,30 @@ static void do_ask(mt_models *models, const mt_json *line)
     (void)pthread_mutex_lock(&lock);
     open_asks++;
     (void)pthread_mutex_unlock(&lock);
+    (void)testalloc_fail((uint64_t)int_of(line, "failing", 0));
     if (mt_model_ask(models, &r, &events, t, &t->id, &err) == 0)
         return;
+    failing_left = testalloc_fail(0);
     on_refused(t, err);
     (void)pthread_mutex_lock(&lock);
     open_asks--;
     (void)pthread_mutex_unlock(&lock);
+}
+
+static void tell_failing(const mt_json *line)
+{
+    _cleanup_buf_ mt_buf b = MT_BUF_INIT(4096);
+    const tagged t = {.tag = (char *)text_of(line, "tag", "")};
+    int64_t left;
+    mt_jw w;
+
+    (void)pthread_mutex_lock(&lock);
+    left = (int64_t)failing_left;
+    (void)pthread_mutex_unlock(&lock);
+    begin(&w, &b, &t, "failing");
+    mt_jw_member_int(&w, "left", left);
+    mt_jw_end_object(&w);
+    print(&b);
 }
 
 static void do_cancel(mt_models *models, const mt_json *line)
@@ -197,6 +228,8 @@ static bool obey(mt_models *models, const char *text, size_t len)
         do_ask(models, line);
     else if (mt_streq(what, "cancel"))
         do_cancel(models, line);
+    else if (mt_streq(what, "failing"))
+        tell_failing(line);
     else if (mt_streq(what, "keep"))
         mt_model_keeps(models, int_of(line, "bytes", 0));
     return !mt_streq(what, "free");

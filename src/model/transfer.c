@@ -16,11 +16,14 @@ struct transfers {
     mt_loop *loop;
     mt_timer *timer;
     CURLM *multi;
-    char *ca_file; // of SSL_CERT_FILE; NULL: the system's
+    char *ca_file;       // of SSL_CERT_FILE; NULL: the system's
+    transfer *unwatched; // those whose socket there is no memory to watch
 };
 
 struct transfer {
     transfers *all;
+    transfer *next_unwatched;
+    bool is_unwatched;
     CURL *easy;
     struct curl_slist *headers;
     const transfer_events *events;
@@ -44,8 +47,19 @@ static void free_headers(struct curl_slist *list)
     curl_slist_free_all(list);
 }
 
+static void leave_unwatched(transfer *x)
+{
+    transfer **at = &x->all->unwatched;
+
+    while (*at && *at != x)
+        at = &(*at)->next_unwatched;
+    if (*at)
+        *at = x->next_unwatched;
+}
+
 static void free_transfer(transfer *x)
 {
+    leave_unwatched(x);
     if (x->easy) {
         (void)curl_multi_remove_handle(x->all->multi, x->easy);
         curl_easy_cleanup(x->easy);
@@ -85,6 +99,12 @@ static void end_transfer(transfer *x, CURLcode code)
     events->ended(result_of(code), reason, user);
 }
 
+static void end_those_unwatched(transfers *t)
+{
+    while (t->unwatched)
+        end_transfer(t->unwatched, CURLE_OUT_OF_MEMORY);
+}
+
 static void end_those_done(transfers *t)
 {
     CURLMsg *message;
@@ -107,6 +127,7 @@ static void act(transfers *t, curl_socket_t fd, int what)
 
     (void)curl_multi_socket_action(t->multi, fd, what, &running);
     end_those_done(t);
+    end_those_unwatched(t);
 }
 
 static void on_socket(mt_io *io, uint32_t events, void *data)
@@ -156,17 +177,32 @@ static int watch(transfers *t, curl_socket_t fd, uint32_t events)
     return 0;
 }
 
-// -1 makes libcurl end all transfers of the multi handle with an error.
+// It can only come to its end now, and not here: libcurl is at work with it.
+static void note_unwatched(transfers *t, CURL *easy)
+{
+    transfer *x = NULL;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&x);
+    if (!x || x->is_unwatched) // not one of ours: a connection that is being closed
+        return;
+    x->is_unwatched = true;
+    x->next_unwatched = t->unwatched;
+    t->unwatched = x;
+}
+
+// Never -1: libcurl would take that for the end of all transfers of the multi handle, without
+// telling theirs; and 7.88.1 crashes when it is used further.
 static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 {
     transfers *t = data;
     watched *s = socket_data;
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
 
-    (void)easy;
     if (what == CURL_POLL_REMOVE)
         return unwatch(t, s, fd);
-    return s ? mt_io_set(s->io, events) : watch(t, fd, events);
+    if ((s ? mt_io_set(s->io, events) : watch(t, fd, events)) < 0)
+        note_unwatched(t, easy);
+    return 0;
 }
 
 static int set_timer(CURLM *multi, long timeout_ms, void *data)

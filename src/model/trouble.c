@@ -67,6 +67,8 @@ int trouble_quote(mt_str message, const char *key, mt_buf *out)
     if (mt_utf8_add_clean(&clean, message.data, message.len) < 0)
         return clean.failed;
     add_printable(&text, (mt_str){mt_buf_str(&clean), clean.len});
+    if (text.failed) // it may end in a part of the key
+        return text.failed;
     trouble_mask(&text, 0, key);
     for (unsigned n = 0; n < TROUBLE_QUOTE_MAX && used < text.len; n++) {
         uint32_t c;

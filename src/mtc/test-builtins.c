@@ -2,7 +2,7 @@
 // What cases of the language suite (tests/mtc/run-builtins) cannot show of the built-ins: how many
 // steps they take, patterns made to take long, every allocation failing once.
 #include "base/tap.h"
-#include "mtc/testalloc.h"
+#include "base/testalloc.h"
 #include "mtc/testrun.h"
 #include "mtc/vm-internal.h"
 
@@ -163,11 +163,11 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
     mt_vm *vm;
     bool failed;
 
-    testalloc_fail(of_all);
+    (void)testalloc_fail(of_all);
     vm = mt_vm_new(p, &options);
     while (vm && state == MT_VM_RUNS)
         state = mt_vm_run(vm, 50);
-    testalloc_fail(0);
+    (void)testalloc_fail(0);
     failed = !vm || state == MT_VM_FAILED;
     if (vm && failed && mt_vm_failure_of(vm)->end != MT_VM_END_SYSTEM)
         CHECK_STR(mt_vm_failure_of(vm)->message, "the server is out of memory");

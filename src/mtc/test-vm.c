@@ -2,7 +2,7 @@
 // What cases of the language suite cannot show of the machine: what it takes in steps and memory,
 // every allocation failing once, answers and inputs that are wrong, machines beside each other.
 #include "base/tap.h"
-#include "mtc/testalloc.h"
+#include "base/testalloc.h"
 #include "mtc/testrun.h"
 #include "mtc/vm-internal.h"
 
@@ -182,11 +182,11 @@ static bool run_or_fail(const mt_mtc_program *p, uint64_t of_heap, uint64_t of_a
     mt_vm *vm;
     bool failed;
 
-    testalloc_fail(of_all);
+    (void)testalloc_fail(of_all);
     vm = mt_vm_new(p, &options);
     while (vm && state == MT_VM_RUNS)
         state = mt_vm_run(vm, 50);
-    testalloc_fail(0);
+    (void)testalloc_fail(0);
     failed = !vm || (state == MT_VM_FAILED && mt_vm_failure_of(vm)->end == MT_VM_END_SYSTEM);
     if (failed && vm && !mt_streq(mt_vm_failure_of(vm)->message, "the server is out of memory"))
         CHECK_STR(mt_vm_failure_of(vm)->message, "the server is out of memory");

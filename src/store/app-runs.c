@@ -59,8 +59,9 @@ static bool take_texts(db_stmt *st, mt_app_run *r)
 }
 
 // Columns in the order of APP_HEAD; *ret_number is the place in lists.
-static int run_row(db_stmt *st, mt_app_run *r, int64_t *ret_number, mt_err **err)
+static int run_row(db_stmt *st, void *item, int64_t *ret_number, mt_err **err)
 {
+    mt_app_run *r = item;
     *r = (mt_app_run){0};
     db_copy(st, 0, r->id);
     db_copy(st, 1, r->namespace_id);
@@ -278,7 +279,15 @@ int mt_store_app_run_create(mt_store *s, const mt_app_run_new *run, mt_app_run *
 
 // ---- lists ----
 
+static void run_done(void *item)
+{
+    mt_app_run_done(item);
+}
+
+static const run_rows ROWS = {sizeof(mt_app_run), run_row, run_done, DB_APP_RUN_LIVE};
+
 static const run_lists LISTS = {
+    .rows = &ROWS,
     .all = DB_APP_RUN_LIST,
     .seen = DB_APP_RUN_LIST_SEEN,
     .in = DB_APP_RUN_LIST_IN,
@@ -288,24 +297,6 @@ static const run_lists LISTS = {
     .below = DB_APP_RUN_LIST_BELOW,
 };
 
-static int collect(db *d, db_stmt *st, size_t limit, mt_app_run_list *l, mt_err **err)
-{
-    int64_t number = 0;
-    int more;
-
-    while ((more = db_step(d, st, err)) > 0 && l->count < limit) {
-        mt_app_run *r = list_add(l);
-
-        if (!r)
-            return mt_fail_oom(err);
-        if (run_row(st, r, &number, err) < 0)
-            return -1;
-    }
-    if (more > 0)
-        (void)snprintf(l->next, sizeof(l->next), "%lld", (long long)number);
-    return more < 0 ? more : 0;
-}
-
 int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filter *filter,
                           mt_page page, mt_app_run_list *ret, mt_err **err)
 {
@@ -313,30 +304,21 @@ int mt_store_app_run_list(mt_store *s, const mt_user *as, const mt_app_run_filte
     const mt_app_run_filter *f = filter ? filter : &ANY;
     const run_filter wanted = {f->namespace_id,  f->app,       f->status,
                                f->started_by_id, f->id_ending, f->parent_app_id};
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
-    _cleanup_(mt_app_run_list_done) mt_app_run_list l = {0};
+    run_list l;
 
-    if (reader_get(s, &r, err) < 0 ||
-        run_list_start(r->db, &LISTS, as, &wanted, page, &st, err) < 0 ||
-        collect(r->db, st, page_limit(page), &l, err) < 0)
+    if (run_list_get(s, &LISTS, as, &wanted, page, &l, err) < 0)
         return -1;
-    *ret = l;
-    l = (mt_app_run_list){0};
+    run_list_give(&l, ret);
     return 0;
 }
 
 int mt_store_app_run_live(mt_store *s, mt_app_run_list *ret, mt_err **err)
 {
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
-    _cleanup_(mt_app_run_list_done) mt_app_run_list l = {0};
+    run_list l;
 
-    if (reader_get(s, &r, err) < 0 || db_start(r->db, APP_RUN_LIVE, &st, err, T("")) < 0 ||
-        collect(r->db, st, SIZE_MAX, &l, err) < 0)
+    if (run_live_list(s, &ROWS, &l, err) < 0)
         return -1;
-    *ret = l;
-    l = (mt_app_run_list){0};
+    run_list_give(&l, ret);
     return 0;
 }
 

@@ -24,8 +24,9 @@ void mt_run_list_done(mt_run_list *l)
 }
 
 // Columns in the order of RUN_HEAD; *ret_number is the place in lists.
-static int run_row(db_stmt *st, mt_run *r, int64_t *ret_number, mt_err **err)
+static int run_row(db_stmt *st, void *item, int64_t *ret_number, mt_err **err)
 {
+    mt_run *r = item;
     *r = (mt_run){0};
     db_copy(st, 0, r->id);
     db_copy(st, 1, r->namespace_id);
@@ -224,23 +225,12 @@ static db_id list_statement(const mt_user *as, const mt_run_filter *f)
     return live ? DB_RUN_LIST_LIVE_SEEN : DB_RUN_LIST_SEEN;
 }
 
-static int collect(db *d, db_stmt *st, size_t limit, mt_run_list *l, mt_err **err)
+static void run_done(void *item)
 {
-    int64_t number = 0;
-    int more;
-
-    while ((more = db_step(d, st, err)) > 0 && l->count < limit) {
-        mt_run *r = list_add(l);
-
-        if (!r)
-            return mt_fail_oom(err);
-        if (run_row(st, r, &number, err) < 0)
-            return -1;
-    }
-    if (more > 0)
-        (void)snprintf(l->next, sizeof(l->next), "%lld", (long long)number);
-    return more < 0 ? more : 0;
+    mt_run_done(item);
 }
+
+static const run_rows ROWS = {sizeof(mt_run), run_row, run_done, DB_RUN_LIVE};
 
 int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filter, mt_page page,
                       mt_run_list *ret, mt_err **err)
@@ -249,32 +239,27 @@ int mt_store_run_list(mt_store *s, const mt_user *as, const mt_run_filter *filte
     const mt_run_filter *f = filter ? filter : &ANY;
     _cleanup_reader_ reader *r = NULL;
     _cleanup_stmt_ db_stmt *st = NULL;
-    _cleanup_(mt_run_list_done) mt_run_list l = {0};
     size_t limit = page_limit(page);
     uint64_t before = 0;
+    run_list l;
 
     if (page_number(page, &before, err) < 0 || reader_get(s, &r, err) < 0 ||
         db_start_id(r->db, list_statement(as, f), &st, err, T(as_id(as)), I(as_all(as)),
                     I((int64_t)before), T(f->namespace_id), T(f->capsule), T(f->status),
                     T(f->started_by_id), T(f->id_ending), I((int64_t)limit + 1)) < 0 ||
-        collect(r->db, st, limit, &l, err) < 0)
+        run_collect(r->db, st, limit, &ROWS, &l, err) < 0)
         return -1;
-    *ret = l;
-    l = (mt_run_list){0};
+    run_list_give(&l, ret);
     return 0;
 }
 
 int mt_store_run_live(mt_store *s, mt_run_list *ret, mt_err **err)
 {
-    _cleanup_reader_ reader *r = NULL;
-    _cleanup_stmt_ db_stmt *st = NULL;
-    _cleanup_(mt_run_list_done) mt_run_list l = {0};
+    run_list l;
 
-    if (reader_get(s, &r, err) < 0 || db_start(r->db, RUN_LIVE, &st, err, T("")) < 0 ||
-        collect(r->db, st, SIZE_MAX, &l, err) < 0)
+    if (run_live_list(s, &ROWS, &l, err) < 0)
         return -1;
-    *ret = l;
-    l = (mt_run_list){0};
+    run_list_give(&l, ret);
     return 0;
 }
 

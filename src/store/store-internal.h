@@ -217,8 +217,33 @@ int run_must_live(db *d, const char *run_id, mt_err **err);
 // Its part of a run's end: keys and users that were made by way of its sign-in.
 int run_sign_in_end(tx *t, const char *run_id, mt_err **err);
 
-// run-kinds.c: what runs of apps and of interactions share.
+// run-kinds.c: what runs of capsules, apps and interactions share, or the last two.
+typedef struct run_rows {
+    size_t size; // of an item
+    // A row into an item that is zeroed, and its place in lists.
+    int (*read)(db_stmt *st, void *item, int64_t *ret_number, mt_err **err);
+    void (*done)(void *item);
+    db_id live; // those that have not ended, oldest first
+} run_rows;
+typedef struct run_list { // as lists of each kind begin, with items of that kind
+    void *items;
+    size_t count;
+    char next[MT_STORE_CURSOR];
+} run_list;
+// Moves it to the list of its kind.
+#define run_list_give(l, ret)                                \
+    do {                                                     \
+        (ret)->items = (l)->items;                           \
+        (ret)->count = (l)->count;                           \
+        memcpy((ret)->next, (l)->next, sizeof((ret)->next)); \
+    } while (0)
+// What a statement gives, limit of it at most; next is set when there is more.
+int run_collect(db *d, db_stmt *st, size_t limit, const run_rows *rows, run_list *ret,
+                mt_err **err);
+int run_live_list(mt_store *s, const run_rows *rows, run_list *ret, mt_err **err); // all of them
+
 typedef struct run_lists {
+    const run_rows *rows;
     db_id all, seen, in;            // of everybody, of whom one sees, of a namespace…
     db_id live, live_seen, live_in; // …and of those the live ones
     db_id below;                    // that an app run has started
@@ -227,9 +252,8 @@ typedef struct run_filter {
     const char *namespace_id, *name, *status, *started_by_id, *id_ending,
         *parent_app_id; // NULL: any
 } run_filter;
-// Starts a list, newest first, of one more than the page has. What f points at must last.
-int run_list_start(db *d, const run_lists *lists, const mt_user *as, const run_filter *f,
-                   mt_page page, db_stmt **ret, mt_err **err);
+int run_list_get(mt_store *s, const run_lists *lists, const mt_user *as, const run_filter *f,
+                 mt_page page, run_list *ret, mt_err **err); // newest first
 int run_live_count(mt_store *s, db_id of_all, db_id of_one, const char *started_by_id, int64_t *ret,
                    mt_err **err);
 // what: "app run".

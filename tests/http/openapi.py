@@ -207,6 +207,23 @@ def test_codes():
         set(codes) ^ set(API["components"]["schemas"]["Code"]["enum"])
 
 
+def test_limits():
+    """Numbers that the description gives are those of the source."""
+    constants = {}
+    for header in ("src/capsule/plan.h", "src/core/deploy.h"):
+        text = (ROOT / header).read_text(encoding="utf-8")
+        constants |= {name: int(value) for name, value in re.findall(r"\b(MT_\w+_MAX\w*) = (\d+)[,\s}]", text)}
+    schemas = API["components"]["schemas"]
+    deploy = API["paths"]["/v1/namespaces/{ns}/deploy"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    for told, name in (
+            (schemas["CommandRequest"]["properties"]["arguments"]["maxItems"], "MT_PLAN_ARGUMENTS_MAX"),
+            (schemas["CapsuleDefinition"]["properties"]["packages"]["maxItems"], "MT_PLAN_PACKAGES_MAX"),
+            (deploy["properties"]["files"]["maxItems"], "MT_DEPLOY_MAX_FILES")):
+        assert told == constants[name], f"{told} is told, {name} is {constants[name]}"
+    for name in ("MT_PLAN_ARGUMENT_MAX", "MT_PLAN_ENV_MAX", "MT_PLAN_STARTUP_MAX"):
+        assert f"{constants[name]:,}" in json.dumps(schemas), f"{name}, {constants[name]:,}, is not told"
+
+
 def main():
     tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
     failed = 0

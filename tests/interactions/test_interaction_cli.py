@@ -84,3 +84,27 @@ def test_069_inside_a_capsule_mt_asks_as_who_started_the_run(api, asked, model):
     assert api.read(asked.ns, "work", "/said") == b"from inside\n"
     (inside,) = asked.list()
     assert (inside["parentRunId"], inside["startedBy"]) == (run["id"], f"admin (run {run['id']})")
+
+
+def test_what_was_started_inside_a_capsule_outlives_it(api, asked, model):
+    asked.deploy(**{"apps/asks/asks.mtc": 'string main() {\n\tjsonObject inputs = JsonObjectSetString(JsonObjectCreate(), "question", "of an app");\n'
+                                          '\treturn(JsonObjectGet(InteractionAwait(InteractionStart("next", inputs, "[]", "[]", "")), "output"));\n}\n',
+                    "capsules/other.mtr": 'startup = [{ command = "sleep 1000", wait = false }]\n'})
+    model.add(say("by", 4, " hand"), when="by hand")
+    model.add(say("by", 4, " app"), when="of an app")
+    api.capsule(asked.ns, [{"command": "mt interaction-start next --input-question 'by hand' && mt app-start asks && mt capsule-start other"},
+                           {"command": "sleep 1000", "wait": False}])
+    run = api.get(api.start(asked.ns, "c"), until="ready")
+    model.wait_for(2)
+    (other,) = [r for r in api.call("GET", f"/v1/capsule-runs?namespace={asked.ns}")["items"] if r["capsule"] == "other"]
+    api.terminate(run)
+    assert api.get(run)["endReason"] == "terminated"
+    runs = asked.list()
+    assert sorted(r["parentRunId"] or "" for r in runs) == ["", run["id"]] and {r["status"] for r in runs} == {"Running"}
+    other = api.get(other, until="ready")
+    assert (other["status"], other["parentRunId"]) == ("Running", run["id"])
+    assert sorted(asked.end(r)["output"] for r in runs) == ["by app", "by hand"]
+    (app,) = api.call("GET", f"/v1/app-runs?namespace={asked.ns}")["items"]
+    ended = api.call("GET", f"/v1/app-runs/{app['id']}?wait=30")
+    assert (ended["status"], ended["returnValue"], ended["parentRunId"]) == ("Finished", "by app", run["id"])
+    api.terminate(other)

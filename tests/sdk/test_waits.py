@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Field case O-18 in the SDKs: all that they wait for, over a way that is cut or falls silent, and with a server that is
 killed in the middle; with an event stream open and without. Nothing is a success that is none, and nothing is done twice."""
-import itertools
 import json
 import time
 
@@ -58,57 +57,67 @@ def until(condition, seconds=SECONDS):
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("name", FILES)
+def under_way(*words, **options):
+    """Drivers with each of the files, at the moment when everything is waited for."""
+    trials = []
+    for name in FILES:  # one after the other: each is known by the namespace that it makes
+        trials.append(Trial(*words, name, **options))
+        until(trials[-1].begun)
+    return trials
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_o18_the_way_is_cut(server, provider, surroundings, language, name):
-    need(language)
-    trial = Trial(server, provider, language, name)
-    until(trial.begun)
-    trial.relay.cut(3)
-    time.sleep(4)
-    trial.relay.cut(1)  # and once more when all of them are back
-    trial.judge()
+def test_o18_the_way_is_cut(server, provider, surroundings, silent, language):
+    need(language)  # those of `silent` wait meanwhile
+    trials = under_way(server, provider, language)
+    for seconds in (3, 1):  # and once more when all of them are back
+        for trial in trials:
+            trial.relay.cut(seconds)
+        time.sleep(4)
+    for trial in trials:
+        trial.judge()
 
 
 @pytest.fixture(scope="module")
 def silent(server, provider, surroundings):
-    """The trials of all languages, whose ways die without a word at about the same time: it takes a while to notice."""
+    """The trials of all languages, whose ways die without a word at about the same time. It takes a minute to notice, in
+    which the other tests run."""
     trials = {}
-    for language, name in itertools.product(LANGUAGES, FILES):
+    for language in LANGUAGES:
         if not lacking(language):
             try:
-                trial = trials[language, name] = Trial(server, provider, language, name)
-                until(trial.begun)  # one after the other: each is known by the namespace that it makes
-                trial.relay.mute()
+                trials[language] = under_way(server, provider, language)
             except AssertionError as error:  # its own test tells it
-                trials[language, name] = error
+                trials[language] = error
+                continue
+            for trial in trials[language]:
+                trial.relay.mute()
     yield trials
-    for trial in trials.values():
-        if isinstance(trial, Trial):
+    for found in trials.values():
+        for trial in found if isinstance(found, list) else []:
             trial.end()
 
 
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_o18_the_way_falls_silent(silent, language, name):
+def test_o18_the_way_falls_silent(silent, language):
     need(language)
-    if isinstance(silent[language, name], AssertionError):
-        raise silent[language, name]
-    silent[language, name].judge()
+    if isinstance(silent[language], AssertionError):
+        raise silent[language]
+    for trial in silent[language]:
+        trial.judge()
 
 
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_o18_the_server_is_killed(mortal, language, name):
+def test_o18_the_server_is_killed(mortal, language):
     need(language)
     own, provider = mortal
-    trial = Trial(own, provider, language, name, socket=True)
-    until(trial.begun)
+    trials = under_way(own, provider, language, socket=True)
     own.server.kill()
     own.server.wait()
     time.sleep(1)  # some of them find nobody there
     own.start_server()
-    trial.judge()
+    for trial in trials:
+        trial.judge()
 
 
 @pytest.fixture(scope="module")

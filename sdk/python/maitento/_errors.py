@@ -34,7 +34,7 @@ class MaitentoError(Exception):
         self.status = status
         self.field: Optional[str] = self.problem.field
         self.help: Optional[str] = self.problem.help
-        self.diagnostics: List[Diagnostic] = self.problem.diagnostics
+        self.diagnostics: List[Diagnostic] = self.problem.diagnostics or []
         self.retry_after = retry_after
 
 

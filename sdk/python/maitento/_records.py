@@ -174,7 +174,7 @@ class Diagnostic(Record, schema="Diagnostic"):
 
 
 class Problem(Record, schema="Problem"):
-    """A failure, as the server tells it (RFC 9457)."""
+    """A failure, as the server tells it (RFC 9457); diagnostics are the faults that a deploy found."""
 
     type: str
     title: str
@@ -183,11 +183,7 @@ class Problem(Record, schema="Problem"):
     detail: str
     field: Maybe[str]
     help: str
-
-    @property
-    def diagnostics(self) -> List[Diagnostic]:
-        """The faults that a deploy found."""
-        return [Diagnostic(found) for found in self.raw.get("diagnostics") or []]
+    diagnostics: Maybe[List[Diagnostic]]
 
 
 # ---- the server ----
@@ -473,26 +469,26 @@ class StartupCommand(Record, schema="StartupCommand"):
 class Limits(Record, schema="Limits"):
     """memory and disk are sizes ("2GiB"); cpus None: all of the machine's."""
 
-    memory: MaybeNull[str]
-    cpus: MaybeNull[float]
-    pids: MaybeNull[int]
-    disk: MaybeNull[str]
+    memory: Optional[str]
+    cpus: Optional[float]
+    pids: Optional[int]
+    disk: Optional[str]
 
 
 class CapsuleDefinition(Record, schema="CapsuleDefinition"):
     """What a capsule is. network: "none", "internet"."""
 
-    packages: Maybe[List[str]]
-    users: Maybe[List[UserOfCapsule]]
-    vfs: Maybe[List[Mount]]
-    secrets: Maybe[List[SecretMount]]
-    startup: Maybe[List[StartupCommand]]
-    auto_terminate: Maybe[bool]
-    max_duration: Maybe[str]
-    image: MaybeNull[str]
-    limits: Maybe[Limits]
-    network: Maybe[str]
-    environment: Maybe[Dict[str, str]]
+    packages: List[str]
+    users: List[UserOfCapsule]
+    vfs: List[Mount]
+    secrets: List[SecretMount]
+    startup: List[StartupCommand]
+    auto_terminate: bool
+    max_duration: str
+    image: Optional[str]
+    limits: Limits
+    network: str
+    environment: Dict[str, str]
 
 
 class Capsule(Resource):
@@ -567,7 +563,7 @@ class CapsuleRun(Record, schema="Run"):
     image: str
     image_digest: str
     phases: List[Phase]
-    date_outputs_removed: MaybeNull[str]
+    date_outputs_removed: Optional[str]
     memory_peak_bytes: int
     cpu_microseconds: int
     run_seconds: float
@@ -646,8 +642,8 @@ class CommandItem(Record, schema="CommandItem"):
 class Command(CommandItem, schema="Command"):
     """A command with the last 65,536 characters of each output; the full lengths only where there were more."""
 
-    output_standard: Maybe[str]
-    output_error: Maybe[str]
+    output_standard: str
+    output_error: str
     output_standard_full_length: Maybe[int]
     output_error_full_length: Maybe[int]
 
@@ -737,8 +733,8 @@ class AppRunItem(Record, schema="AppRunItem"):
 class AppRun(AppRunItem, schema="AppRun"):
     """A run of an app, whole; console_outputs is an empty list where it was not asked for."""
 
-    inputs: Maybe[Dict[str, Any]]
-    outputs: Maybe[Dict[str, Any]]
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
     return_value: Any
     console_outputs: Annotated[List[ConsoleLine], ABSENT]
 
@@ -788,8 +784,8 @@ class InteractionRunItem(Record, schema="InteractionRunItem"):
 class InteractionRun(InteractionRunItem, schema="InteractionRun"):
     """A run of an interaction, whole; output is JSON as a text where it has a schema, else any text."""
 
-    output: MaybeNull[str]
-    inputs: Maybe[Dict[str, Any]]
+    output: Optional[str]
+    inputs: Dict[str, Any]
 
 
 class Message(Record):

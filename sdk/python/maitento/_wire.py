@@ -189,7 +189,7 @@ def problem_of(url: str, status: int, headers: Mapping[str, str], raw: bytes) ->
     usual = _CODES.get(status, "internal" if status >= 500 else "badRequest")
     code: str = problem.get("code") or usual
     message: str = problem.get("detail") or f"the server at {url} answered with status {status}"
-    for found in Problem(problem).diagnostics:
+    for found in Problem(problem).diagnostics or []:
         message += f"\n  {found.file}:{found.line}:{found.column}: {found.message}"
     after = headers.get("retry-after", "")
     return MaitentoError(message, code, status, problem, int(after) if after.isdigit() else None)

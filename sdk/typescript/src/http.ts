@@ -38,6 +38,7 @@ export interface Call {
 const PATIENCE_MS = 60_000; // for which a server may be away
 const ALIVE_MS = 5_000; // whoever answered so long after a request was there until then
 const SILENCE_MS = 90_000;
+const READ_SILENCE_MS = 45_000; // of what may be asked again
 const GREETING_MS = 10_000;
 const AWAY: ReadonlySet<number> = new Set([502, 503, 504]);
 const API_VERSION = 1;
@@ -245,7 +246,16 @@ export class Http {
     const body = call.json === undefined ? call.body : { bytes: Buffer.from(JSON.stringify(call.json)) };
     const { method, path, onSent, signal } = call;
     const pool = call.pool ?? (harmless ? "short" : "fresh");
-    const request = { method, path, headers, body, onSent, silenceMs: call.silenceMs ?? SILENCE_MS, pool, signal };
+    const request = {
+      method,
+      path,
+      headers,
+      body,
+      onSent,
+      silenceMs: call.silenceMs ?? (method === "GET" ? READ_SILENCE_MS : SILENCE_MS),
+      pool,
+      signal,
+    };
     for (;;) {
       this.#mayTalk();
       try {

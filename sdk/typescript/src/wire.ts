@@ -100,6 +100,13 @@ export class Wire {
     return agent;
   }
 
+  /** Ends the connections that are kept for later. */
+  #forget(): void {
+    for (const agent of this.#agents.values()) {
+      for (const socket of Object.values(agent.freeSockets).flatMap((all) => all ?? [])) socket.destroy();
+    }
+  }
+
   /** Ends every connection, those in use, too. */
   close(): void {
     for (const agent of this.#agents.values()) agent.destroy();
@@ -147,6 +154,7 @@ export class Wire {
     });
     let answered: http.IncomingMessage | undefined;
     req.setTimeout(request.silenceMs, () => {
+      this.#forget(); // what made this connection silent may have done so to the others
       (answered ?? req).destroy(new Silence(request.silenceMs));
     });
     req.once("socket", (socket) => {

@@ -94,7 +94,8 @@ try
 }
 catch (CapsuleCommandAbortedException error)
 {
-    Console.WriteLine($"aborted {error.Reason.Length > 0} {error.Command is null} {error.Run?.FailureDetails.StartsWith("stopped by")}");
+    var gone = error.Command is null || error.Command.Status == CommandStatus.Aborted; // it may have been sent a moment before the end
+    Console.WriteLine($"aborted {error.Reason.Length > 0} {gone} {error.Run?.FailureDetails.StartsWith("stopped by")}");
 }
 try
 {

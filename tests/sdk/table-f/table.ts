@@ -78,7 +78,8 @@ try {
   await mt.capsuleRuns.execAndWait(started.id, { command: "true" });
 } catch (error) {
   if (!(error instanceof CapsuleCommandAbortedError)) throw error;
-  console.log("aborted", yes(error.reason), yes(!error.command), yes(error.run?.failureDetails.startsWith("stopped by")));
+  const gone = !error.command || error.command.status === "Aborted"; // it may have been sent a moment before the end
+  console.log("aborted", yes(error.reason), yes(gone), yes(error.run?.failureDetails.startsWith("stopped by")));
 }
 try {
   await mt.capsules.start("nothing");

@@ -13,7 +13,8 @@ enum {
     MT_SSE_NAME_MAX = 64,       // of an event; a longer one is cut
 };
 
-// name is "" where the stream gives none. Both last until it returns. < 0 stops the reading.
+// name is "" where the stream gives none. Both end with a NUL, and last until it returns. < 0 stops
+// the reading.
 typedef int mt_sse_fn(mt_str name, mt_str data, void *user);
 
 typedef struct mt_sse { // all private

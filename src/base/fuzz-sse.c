@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The events of a stream are the same however its bytes are cut.
-#include "model/sse.h"
+#include "base/sse.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mtc/testalloc.h"
+#include "base/testalloc.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,16 +12,20 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 
-static uint64_t failing; // counts down to the allocation that fails; 0: none
+static _Atomic uint64_t failing; // counts down to the allocation that fails; 0: none
 
-void testalloc_fail(uint64_t n)
+uint64_t testalloc_fail(uint64_t n)
 {
-    failing = n;
+    return atomic_exchange(&failing, n);
 }
 
 static bool fails(void)
 {
-    return failing && --failing == 0;
+    uint64_t n = atomic_load(&failing);
+
+    while (n && !atomic_compare_exchange_weak(&failing, &n, n - 1))
+        ;
+    return n == 1;
 }
 
 void *__wrap_malloc(size_t size)

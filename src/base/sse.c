@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/sse.h"
+#include "base/sse.h"
 
 static const char BOM[] = "\xef\xbb\xbf";
 enum { BOM_LEN = 3, BOM_PAST = 4 };
