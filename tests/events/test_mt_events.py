@@ -134,7 +134,7 @@ def test_a_sign_in_that_is_gone_is_an_error(liar, code):
 
 @pytest.mark.parametrize("body, media, sentence", [
     (HELLO + b"event: change\ndata: {\n\n", "text/event-stream", "is no JSON"),
-    (HELLO + b"event: change\ndata: " + b"x" * (5 << 20), "text/event-stream", "more than 4 MiB"),
+    (HELLO + b"event: change\ndata: " + b"x" * (6 << 20), "text/event-stream", "more than 5 MiB"),
     (b"<html></html>", "text/html", "is it a maitento server?"),
     (HELLO + b"event: output\ndata: [1,2]\n\nevent: end\ndata: 7\n\n", "text/event-stream", ""),
 ], ids=["no json", "no end", "no events", "other values"])
