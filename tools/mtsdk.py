@@ -418,8 +418,11 @@ def csharp_environment(out):
     """The feed is an addition to those of the user, and a folder of packages that is looked into before any feed is asked.
     Packages are unpacked to a folder of this build's own, since NuGet never looks again at a version that it has."""
     props = write_if_other(out / "with" / "csharp.props", PROPS.replace("FEED", str(used("csharp", out))))
-    stamp = (out / ".csharp").read_text(encoding="ascii")
-    return {"CustomBeforeMicrosoftCommonProps": str(props), "NUGET_PACKAGES": str(out / "with" / f"nuget-{stamp[:16]}"),
+    unpacked = out / "with" / f"nuget-{(out / '.csharp').read_text(encoding='ascii')[:16]}"
+    for old in unpacked.parent.glob("nuget-*"):
+        if old != unpacked:
+            shutil.rmtree(old, ignore_errors=True)
+    return {"CustomBeforeMicrosoftCommonProps": str(props), "NUGET_PACKAGES": str(unpacked),
             "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"}
 
 
