@@ -296,7 +296,8 @@ def pack_csharp(work, packages):
         # Only packs of .NET itself come by NuGet, each in a folder of its own version.
         run("dotnet pack", ["dotnet", "pack", str(projects[0]), "--configuration", "Release", "--output", str(packages),
                             "-p:DisableTransitiveFrameworkReferenceDownloads=true", "-p:ContinuousIntegrationBuild=true",
-                            f"-p:PathMap={work}=/_/sdk/csharp", "-p:NuGetAudit=false", "-p:RunAnalyzers=false", "-p:EnableSourceControlManagerQueries=false",
+                            f"-p:PathMap={work}=/_/sdk/csharp", "-p:NuGetAudit=false", "-p:RunAnalyzers=false",
+                            "-p:EnableSourceControlManagerQueries=false",
                             "-nodeReuse:false"],
             work, {**dotnet_environment(Path(home)), "NUGET_PACKAGES": str(cache_dir() / "nuget")})
     for package in packages.glob("*.nupkg"):
