@@ -359,6 +359,15 @@ def test_lists_are_read_page_by_page(server, mt):
 # ---- many at once ----
 
 
+def test_attempts_of_an_interaction_come_whole_though_a_page_holds_few(server, mt):
+    def page(x):
+        number = int(x.query.get("after", 0)) + 1
+        x.answer({"items": [{"number": number, "answer": "x"}], "next": str(number) if number < 3 else None})
+
+    server.on("GET", "/v1/interaction-runs/7/attempts", page)
+    assert [attempt.number for attempt in mt.interaction_runs.attempts("7")] == [1, 2, 3]
+
+
 def test_connections_are_bounded_and_everybody_gets_his_turn(server, clients):
     mt = clients(server.url, max_connections=5)
     server.on("GET", "/v1/whoami", lambda x: (threading.Event().wait(0.01), x.answer(WHO)))

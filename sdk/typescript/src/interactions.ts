@@ -134,12 +134,7 @@ export class InteractionRuns {
    */
   async attempts(run: IdOf, options: CallOptions = {}): Promise<InteractionAttempt[]> {
     const path = pathOf(["interaction-runs", idOf(run), "attempts"]);
-    const page = await this.#context.http.call<{ items: InteractionAttempt[] }>({
-      method: "GET",
-      path,
-      signal: options.signal,
-    });
-    return page.items;
+    return await this.#context.http.list(path, undefined, options.signal);
   }
 
   /**

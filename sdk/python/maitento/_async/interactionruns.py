@@ -61,7 +61,8 @@ class InteractionRuns:
     async def attempts(self, run: Run) -> List[InteractionAttempt]:
         """What the model was asked, what it answered, and what was wrong with that; the first one first."""
         path = path_of("interaction-runs", id_of(run), "attempts")
-        return [InteractionAttempt(item) for item in (await self._http.patiently("GET", path))["items"]]
+        found: List[InteractionAttempt] = await self._http.listing(path, InteractionAttempt)
+        return found
 
     @does("getInteractionText")
     async def text(self, run: Run, stream: int = 0, start: int = 0, wait: int = 0) -> InteractionText:

@@ -62,7 +62,8 @@ class InteractionRuns:
     def attempts(self, run: Run) -> List[InteractionAttempt]:
         """What the model was asked, what it answered, and what was wrong with that; the first one first."""
         path = path_of("interaction-runs", id_of(run), "attempts")
-        return [InteractionAttempt(item) for item in (self._http.patiently("GET", path))["items"]]
+        found: List[InteractionAttempt] = self._http.listing(path, InteractionAttempt)
+        return found
 
     @does("getInteractionText")
     def text(self, run: Run, stream: int = 0, start: int = 0, wait: int = 0) -> InteractionText:

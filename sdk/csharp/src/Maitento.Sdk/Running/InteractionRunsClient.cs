@@ -53,10 +53,9 @@ public sealed class InteractionRunsClient
     /// <param name="cancellationToken">Ends the call.</param>
     /// <returns>All attempts, 10 at most.</returns>
     [Operation("interactionRuns.attempts", "listInteractionAttempts")]
-    public async Task<IReadOnlyList<InteractionAttempt>> AttemptsAsync(string runId, CancellationToken cancellationToken = default) =>
-        (await _transport.JsonAsync(
-            ApiRequest.Get(new ApiPath("interaction-runs", runId, "attempts")), SdkJson.Default.InteractionAttemptPage, cancellationToken)
-            .ConfigureAwait(false)).Items;
+    public Task<IReadOnlyList<InteractionAttempt>> AttemptsAsync(string runId, CancellationToken cancellationToken = default) =>
+        _transport.PagesAsync(
+            new ApiPath("interaction-runs", runId, "attempts"), SdkJson.Default.InteractionAttemptPage, cancellationToken);
 
     /// <summary>
     /// What the model says, as it comes. Ask again with <see cref="InteractionText.Stream"/> and <see cref="InteractionText.Next"/> of the
