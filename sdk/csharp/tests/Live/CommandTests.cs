@@ -120,7 +120,9 @@ public sealed class CommandTests
     public async Task A_run_that_ends_first_aborts_its_commands_with_the_reason() // 57, 58, 58a
     {
         await using var bench = await Bench.StartAsync();
-        var waits = new[] { bench.RunAsync("sleep 300"), bench.RunAsync("echo queued") };
+        var sleeps = bench.RunAsync("sleep 300");
+        await Check.UntilAsync(async () => (await bench.Mt.CapsuleProcesses.ListCommandsAsync(bench.Id)).Count == 1);
+        var waits = new[] { sleeps, bench.RunAsync("echo queued") }; // in this order
         await Check.UntilAsync(async () => (await bench.Mt.CapsuleProcesses.ListCommandsAsync(bench.Id)).Count == 2);
         await bench.Mt.CapsuleProcesses.TerminateAsync(bench.Id);
         foreach (var wait in waits)

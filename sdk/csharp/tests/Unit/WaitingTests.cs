@@ -214,6 +214,30 @@ public sealed class WaitingTests
     }
 
     [Test]
+    public async Task Events_that_nobody_reads_in_time_are_a_gap()
+    {
+        const int count = 10_050;
+        await using var server = new ScriptedServer(async (_, answer) =>
+        {
+            await answer.BeginAsync("text/event-stream");
+            await answer.ChunkAsync(Hello(0) + string.Concat(Enumerable.Range(1, count).Select(number => Change(number, "x"))));
+            await Task.Delay(Timeout.Infinite);
+        });
+        await using var mt = server.Client();
+        await using var events = await mt.Events.OpenAsync();
+        await Check.UntilAsync(() => events.LastNumber == count);
+        var told = new List<MaitentoEvent>();
+        await foreach (var one in events)
+        {
+            told.Add(one);
+            if (told.Count == 2)
+                break;
+        }
+        Check.Contains("10000 events were not read in time", ((GapEvent)told[0]).Reason);
+        Check.Equal(51L, ((ChangeEvent)told[1]).Number);
+    }
+
+    [Test]
     public async Task A_stream_that_the_server_ends_for_good_is_told()
     {
         await using var server = new ScriptedServer(async (_, answer) =>
