@@ -78,7 +78,7 @@ def test_o18_the_way_is_cut(server, provider, surroundings, silent, language):
         trial.judge()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def silent(server, provider, surroundings):
     """The trials of all languages, whose ways die without a word at about the same time. It takes a minute to notice, in
     which the other tests run."""

@@ -409,11 +409,8 @@ class Runner {
     const end = performance.now() + (step.within ?? 20) * 1000;
     for (;;) {
       const outcome = await this.#call(step, args, scope);
-      if ("error" in outcome) {
-        this.#judge(step, outcome, scope);
-        return;
-      }
-      const wrong = unlike(outcome.value, scope.value(step.until) as Values);
+      const wrong =
+        "error" in outcome ? String(outcome.error) : unlike(outcome.value, scope.value(step.until) as Values);
       if (wrong === undefined) {
         this.#judge(step, outcome, scope);
         return;

@@ -59,7 +59,9 @@ class Relay:
         for pair in list(self._pairs):
             self._end(pair)
         if seconds:
-            threading.Timer(seconds, self._open).start()
+            timer = threading.Timer(seconds, self._open)
+            timer.daemon = True
+            timer.start()
 
     def _open(self):
         self.away = False

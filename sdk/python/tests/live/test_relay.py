@@ -19,7 +19,7 @@ from maitento._sync import events as threads_events
 from maitento._sync import http as threads_http
 from maitento._sync import waiting as threads_waiting
 
-LINE = "echo ran >> /tmp/{n}; echo a; sleep 3; echo b; exit 3"
+LINE = "echo ran >> /tmp/{n}; echo a; sleep 1.5; echo b; exit 3"
 
 
 class Waiting:
@@ -90,7 +90,7 @@ def check(world, run, done, n):
     assert world.mt.capsule_runs.exec_and_wait(run, f"cat /tmp/{n}").output_standard == "ran\n", "it ran once"
 
 
-@pytest.mark.parametrize("away", [0, 5])
+@pytest.mark.parametrize("away", [0, 2.5])
 def test_o18_the_way_is_cut(world, run, relay, waiter, away):
     n = os.urandom(4).hex()
     waiting = Waiting(lambda: waiter(run, LINE.replace("{n}", n)))
