@@ -333,15 +333,19 @@ static mt_lane lane_of(const job *j)
 
 static void submit(job *j)
 {
+    mt_pool *pool = j->server->pool; // NULL when the server is taken down
+    mt_http_x *x;
+
     j->running = true;
     j->fired = false;
-    if (mt_pool_run(j->server->pool, lane_of(j), work, j) < 0) {
-        mt_http_x *x = mt_http_find(j->web, j->exchange);
-
-        j->running = false;
-        if (x)
-            (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
-    }
+    if (pool && mt_pool_run(pool, lane_of(j), work, j) == 0)
+        return;
+    j->running = false;
+    x = mt_http_find(j->web, j->exchange);
+    if (x && pool)
+        (void)mt_http_respond_problem(x, MT_E_OOM, "the server is short of memory");
+    else if (x)
+        (void)mt_http_respond_problem(x, MT_E_UNAVAILABLE, "the server stops");
 }
 
 // ---- answers ----
@@ -815,6 +819,7 @@ void mt_server_free(mt_server *server)
         return;
     // First the workers: their jobs post to the loop, which runs once more to take them in.
     mt_pool_free(server->pool);
+    server->pool = NULL; // a program's last request may still be on its way in
     mt_doors_free(MT_TAKE_PTR(server->doors)); // runs go on, and may still tell of doors
     mt_http_server_free(server->http);
     (void)mt_loop_once(server->loop, 0);
