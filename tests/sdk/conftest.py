@@ -53,3 +53,8 @@ def surroundings(server, provider, stranger):
     assert status == 200
     return {**server.environment(), "MAITENTO_NAMESPACE": "", "HOME": str(server.dir), "MT_PROVIDER": provider.url,
             "MT_STRANGER": stranger}
+
+
+def pytest_collection_modifyitems(items):
+    """Silence takes a minute to notice: it begins with the first test, and is looked at last."""
+    items.sort(key=lambda item: ("way_is_cut" not in item.name) + ("falls_silent" in item.name))
