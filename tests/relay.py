@@ -13,7 +13,7 @@ class Relay:
         self.came = 0  # connections so far
         self.shut = False
         self.dead = set()  # pairs that pass nothing on, and tell nobody
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -55,7 +55,7 @@ class Relay:
         """The connections of now pass nothing on any more, without a word; those that come later work."""
         self.dead |= set(self.pairs)
 
-    def cut(self, seconds):
+    def cut(self, seconds=0):
         """Breaks all connections, and takes none for so long."""
         self.shut = True
         for pair in self.pairs:
@@ -64,7 +64,9 @@ class Relay:
                     s.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass
-        threading.Timer(seconds, self.open).start()
+        timer = threading.Timer(seconds, self.open)
+        timer.daemon = True  # no test's end waits for it
+        timer.start()
 
     def open(self):
         self.shut = False

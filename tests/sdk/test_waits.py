@@ -71,9 +71,11 @@ def test_o18_the_way_is_cut(server, provider, surroundings, silent, language):
     need(language)  # those of `silent` wait meanwhile
     trials = under_way(server, provider, language)
     for seconds in (3, 1):  # and once more when all of them are back
+        came = [trial.relay.came for trial in trials]
         for trial in trials:
             trial.relay.cut(seconds)
-        time.sleep(4)
+        for trial, before in zip(trials, came):
+            until(lambda: trial.relay.came > before or trial.driver.poll() is not None)
     for trial in trials:
         trial.judge()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), *(str(HERE.parents[3] / folder) for folder in ("tools", "tests/model"))]
+sys.path[:0] = [str(HERE), *(str(HERE.parents[3] / folder) for folder in ("tools", "tests", "tests/model"))]
 import mtserver  # noqa: E402
 from relay import Relay  # noqa: E402
 from world import World  # noqa: E402

@@ -152,7 +152,9 @@ def test_057_a_run_that_ends_first_aborts(world, with_events):
         events.start()
     thread = threading.Thread(target=wait)
     thread.start()
+    deadline = time.monotonic() + 20
     while not any(c.status == "Running" for c in runs.list_commands(run)):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     queued = runs.exec(run, "true")
     runs.terminate(run)

@@ -141,7 +141,9 @@ def test_o18_o26_the_server_is_killed_and_comes_back(clients, own, tmp_path, wit
         events.start()
     waiting = [Waiting(lambda: mt.capsule_runs.exec_and_wait(run, LINE.replace("{n}", "killed")))]
     waiting += [Waiting(lambda: mt.capsule_runs.exec_and_wait(run, "echo queued; exit 4"))]
+    deadline = time.monotonic() + 20
     while len(mt.capsule_runs.list_commands(run)) < 2:
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     own.server.send_signal(signal.SIGKILL)
     own.server.wait()

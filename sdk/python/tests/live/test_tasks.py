@@ -2,6 +2,7 @@
 """What only tasks have: cancelling, and many at once on one loop."""
 import asyncio
 import gc
+import time
 import warnings
 
 import pytest
@@ -28,7 +29,9 @@ def test_a_cancelled_wait_leaves_the_command_alone(live, made, with_events):
             if with_events:
                 await events.start()
             waiting = asyncio.create_task(mt.capsule_runs.exec_and_wait(run.id, "sleep 1; echo done; exit 3"))
+            deadline = time.monotonic() + 20
             while not await mt.capsule_runs.list_commands(run.id):
+                assert time.monotonic() < deadline
                 await asyncio.sleep(0.05)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -74,8 +77,10 @@ def test_nothing_is_left_behind(live, made):
                 async for _ in events:
                     break
             await mt.capsule_runs.wait_command(run.id, sent)
-        await asyncio.sleep(0.1)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+        deadline = time.monotonic() + 20
+        while asyncio.all_tasks() != {asyncio.current_task()}:
+            assert time.monotonic() < deadline, asyncio.all_tasks()
+            await asyncio.sleep(0.02)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
